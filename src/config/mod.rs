@@ -1,0 +1,177 @@
+//! `gateway.toml` into typed domain values, once, at start.
+//!
+//! Promises: whoever holds a [`Config`] holds checked values; every problem of
+//! a file is reported at once, with the line. Doesn't know: whether the
+//! provider answers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::lane::{LanePreset, Thresholds};
+
+/// Everything that runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where durable state lives.
+    pub state_dir: PathBuf,
+    /// Where first-start certificates live.
+    pub certs_dir: PathBuf,
+    /// The host name in links, greetings and Message-IDs of our own mail.
+    pub hostname: String,
+    /// Addresses that each face listens on.
+    pub listen: Listen,
+    /// A certificate chain and key of the operator's own (PEM).
+    pub tls: Option<TlsFiles>,
+    /// Sign-in and proof on the approval page.
+    pub approval: ApprovalMode,
+    /// First part of links in notices, without a final slash; also the only
+    /// accepted Origin, byte for byte.
+    pub web_url: String,
+    /// What is held beside the floor.
+    pub hold: HoldMode,
+    /// How long a hold waits for a person (default 72 h).
+    pub hold_ttl: Duration,
+    /// How long a receipt lives and covers retries (default 24 h).
+    pub receipt_ttl: Duration,
+    /// Largest message taken, in octets.
+    pub max_message_bytes: u64,
+    /// Most recipients of one submission.
+    pub max_recipients: usize,
+    /// Most open holds of one key.
+    pub max_holds_per_key: usize,
+    /// Thresholds of the rule.
+    pub thresholds: Thresholds,
+    /// The accounts, at least one.
+    pub accounts: Vec<AccountConfig>,
+}
+
+/// Where each face listens; an empty list turns a listener off.
+#[derive(Debug, Clone, Default)]
+pub struct Listen {
+    /// IMAP over implicit TLS.
+    pub imaps: Vec<SocketAddr>,
+    /// Submission over implicit TLS.
+    pub submissions: Vec<SocketAddr>,
+    /// IMAP without TLS; loopback only.
+    pub imap_plain: Vec<SocketAddr>,
+    /// Submission without TLS; loopback only.
+    pub smtp_plain: Vec<SocketAddr>,
+    /// The web face (plain HTTP, loopback only).
+    pub web: Vec<SocketAddr>,
+}
+
+/// An operator's own certificate.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// Chain, PEM.
+    pub cert: PathBuf,
+    /// Key, PEM, mode 0600.
+    pub key: PathBuf,
+}
+
+/// What an approval needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalMode {
+    /// The PIN with every approval.
+    Pin,
+}
+
+/// What is held beside an agent's mail, which is always held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldMode {
+    /// Only AI-drafted mail.
+    Ai,
+    /// Also a person's mail to outside the account's domain.
+    External,
+    /// All mail.
+    All,
+}
+
+/// One account.
+#[derive(Debug, Clone)]
+pub struct AccountConfig {
+    /// The account's address; names the account everywhere.
+    pub address: crate::mail::address::Address,
+    /// Other addresses that the person may write from.
+    pub aliases: Vec<crate::mail::address::Address>,
+    /// Where the mail is.
+    pub provider: Provider,
+    /// Lanes to mailboxes.
+    pub lanes: LanePreset,
+    /// IANA time zone that deadlines are read in.
+    pub timezone: String,
+    /// The authserv-ids whose Authentication-Results are believed.
+    pub authserv: Vec<String>,
+    /// How often a provider without IDLE is polled.
+    pub poll: Duration,
+}
+
+/// The provider of an account.
+#[derive(Debug, Clone)]
+pub enum Provider {
+    /// The embedded provider with sample mail (demo keys and PIN apply).
+    Embedded,
+    /// A provider on the network.
+    Network(Box<Network>),
+}
+
+/// A provider on the network.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// Its IMAP server.
+    pub imap: Endpoint,
+    /// User name at its IMAP server.
+    pub imap_user: String,
+    /// Its submission server.
+    pub smtp: Endpoint,
+    /// User name at its submission server.
+    pub smtp_user: String,
+    /// The password of both.
+    pub secret: SecretSource,
+}
+
+/// A server's address and how TLS is used there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// TLS from the first octet, by STARTTLS, or none (loopback only).
+    pub tls: TlsMode,
+    /// PEM file of a CA that is trusted beside the system's.
+    pub ca: Option<PathBuf>,
+}
+
+/// How TLS starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsMode {
+    /// From the first octet.
+    Implicit,
+    /// By STARTTLS; a server that doesn't offer it is refused.
+    StartTls,
+    /// None; accepted for loopback hosts only.
+    None,
+}
+
+/// Where a provider password comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// In the file itself.
+    Inline(String),
+    /// First line of a file.
+    File(PathBuf),
+    /// First line of a command's output; arguments as given, no shell.
+    Command(Vec<String>),
+}
+
+impl std::fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SecretSource::Inline(_) => f.write_str("Inline(…)"),
+            SecretSource::File(p) => write!(f, "File({})", p.display()),
+            SecretSource::Command(c) => write!(f, "Command({})", c.first().map_or("", |s| s)),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What a message is, as octets: addresses, header fields, MIME for showing.
+//!
+//! Pure: knows no socket, file, clock or randomness.
+
+pub mod address;
+pub mod header;

@@ -1,0 +1,2 @@
+//! Tollgate.
+fn main() {}
