@@ -49,7 +49,9 @@ impl Address {
             return Err(AddressError::Length);
         }
         let quoted = local.len() >= 2 && local.starts_with('"') && local.ends_with('"');
-        let bad = |c: char| c.is_control() || (!quoted && (c == ' ' || c == '<' || c == '>' || c == '"' || c == ',' || c == '@'));
+        let bad = |c: char| {
+            c.is_control() || (!quoted && (c == ' ' || c == '<' || c == '>' || c == '"' || c == ',' || c == '@'))
+        };
         if local.chars().any(bad) {
             return Err(AddressError::Character);
         }

@@ -28,11 +28,7 @@ impl Field {
 
     /// The value unfolded: line ends removed, outer blanks trimmed.
     pub fn unfolded(&self, message: &[u8]) -> Vec<u8> {
-        let raw: Vec<u8> = message[self.value.clone()]
-            .iter()
-            .copied()
-            .filter(|b| *b != b'\r' && *b != b'\n')
-            .collect();
+        let raw: Vec<u8> = message[self.value.clone()].iter().copied().filter(|b| *b != b'\r' && *b != b'\n').collect();
         raw.trim_ascii().to_vec()
     }
 }
@@ -79,12 +75,7 @@ pub fn split(message: &[u8]) -> HeaderSpans {
 
 /// The unfolded values of every field called `name`, in order.
 pub fn values(message: &[u8], name: &str) -> Vec<Vec<u8>> {
-    split(message)
-        .fields
-        .iter()
-        .filter(|f| f.is(message, name))
-        .map(|f| f.unfolded(message))
-        .collect()
+    split(message).fields.iter().filter(|f| f.is(message, name)).map(|f| f.unfolded(message)).collect()
 }
 
 #[cfg(test)]

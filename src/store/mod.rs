@@ -50,9 +50,20 @@ pub enum Table {
 
 /// Every table, in a fixed order.
 pub const TABLES: [Table; 14] = [
-    Table::Meta, Table::Key, Table::Hold, Table::Ledger, Table::Receipt, Table::Mirror, Table::View,
-    Table::Decision, Table::DecisionIndex, Table::Local, Table::Subscription, Table::Correction,
-    Table::Correspondent, Table::Web,
+    Table::Meta,
+    Table::Key,
+    Table::Hold,
+    Table::Ledger,
+    Table::Receipt,
+    Table::Mirror,
+    Table::View,
+    Table::Decision,
+    Table::DecisionIndex,
+    Table::Local,
+    Table::Subscription,
+    Table::Correction,
+    Table::Correspondent,
+    Table::Web,
 ];
 
 /// Why the store could not answer.
@@ -92,7 +103,13 @@ pub trait Reader {
     /// Up to `limit` pairs whose keys start with `prefix` and are greater
     /// than or equal to `from` (an empty `from` means from the first),
     /// ascending.
-    fn scan(&self, table: Table, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
     /// The pair with the greatest key that starts with `prefix`.
     fn last(&self, table: Table, prefix: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError>;
 }
@@ -124,7 +141,10 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Reads over one snapshot and returns what `work` returns.
-pub fn read<T, E: From<StoreError>>(store: &dyn Store, mut work: impl FnMut(&dyn Reader) -> Result<T, E>) -> Result<T, E> {
+pub fn read<T, E: From<StoreError>>(
+    store: &dyn Store,
+    mut work: impl FnMut(&dyn Reader) -> Result<T, E>,
+) -> Result<T, E> {
     let mut out = None;
     store.read(&mut |r| out = Some(work(r)))?;
     out.unwrap_or_else(|| Err(StoreError::Failed("the store did not run the work".into()).into()))
@@ -132,7 +152,10 @@ pub fn read<T, E: From<StoreError>>(store: &dyn Store, mut work: impl FnMut(&dyn
 
 /// Runs `work` as one durable transaction and returns what it returned; an
 /// `Err` of the work rolls back.
-pub async fn write<T, E>(store: &dyn Store, mut work: impl FnMut(&mut dyn Writer) -> Result<T, E> + Send + 'static) -> Result<T, E>
+pub async fn write<T, E>(
+    store: &dyn Store,
+    mut work: impl FnMut(&mut dyn Writer) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
@@ -152,7 +175,11 @@ where
 }
 
 /// Reads a JSON value.
-pub fn get_json<T: DeserializeOwned>(r: &(impl Reader + ?Sized), table: Table, key: &[u8]) -> Result<Option<T>, StoreError> {
+pub fn get_json<T: DeserializeOwned>(
+    r: &(impl Reader + ?Sized),
+    table: Table,
+    key: &[u8],
+) -> Result<Option<T>, StoreError> {
     r.get(table, key)?.map(|v| from_json(table, &v)).transpose()
 }
 
@@ -162,7 +189,12 @@ pub fn from_json<T: DeserializeOwned>(table: Table, value: &[u8]) -> Result<T, S
 }
 
 /// Writes a JSON value.
-pub fn put_json<T: Serialize>(w: &mut (impl Writer + ?Sized), table: Table, key: &[u8], value: &T) -> Result<(), StoreError> {
+pub fn put_json<T: Serialize>(
+    w: &mut (impl Writer + ?Sized),
+    table: Table,
+    key: &[u8],
+    value: &T,
+) -> Result<(), StoreError> {
     let bytes = serde_json::to_vec(value).map_err(|e| StoreError::Failed(e.to_string()))?;
     w.put(table, key, &bytes)
 }
