@@ -408,6 +408,8 @@ impl Connection {
 
     /// Collects the untagged responses until `tag` is answered. Answers to
     /// other commands are kept for their own `wait` or for `next_response`.
+    ///
+    /// Not cancel-safe: what was collected goes with it.
     pub async fn wait(&mut self, tag: Tag) -> Result<Outcome, ImapError> {
         let mut others = VecDeque::new();
         let mut untagged = Vec::new();
