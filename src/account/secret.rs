@@ -152,7 +152,7 @@ mod tests {
         assert!(matches!(fetch(&gone).await, Err(SecretError::File { .. })));
     }
 
-    #[tokio::test(start_paused = false)]
+    #[tokio::test]
     async fn a_command_that_writes_without_end_is_bounded() {
         let answer = fetch(&command(&["yes", "x"])).await;
         // `yes` ends by SIGPIPE, which is a failure and no password.
