@@ -10,6 +10,20 @@ use std::time::Duration;
 
 use crate::lane::{LanePreset, Thresholds};
 
+mod account;
+mod files;
+mod load;
+mod problems;
+mod sections;
+mod table;
+
+pub use load::{Env, FILE_NAME, Overrides, load, locate, process_env, user_file, user_state};
+pub use problems::{Problem, Problems};
+pub use sections::{
+    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
+    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT,
+};
+
 /// The address that the embedded provider's account must have.
 pub const EMBEDDED_ADDRESS: &str = "demo@example.org";
 
@@ -178,3 +192,6 @@ impl std::fmt::Debug for SecretSource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
