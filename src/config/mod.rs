@@ -11,8 +11,11 @@ use std::time::Duration;
 use crate::lane::{LanePreset, Thresholds};
 
 mod account;
+pub mod certs;
+mod der;
 mod files;
 mod load;
+pub mod private;
 mod problems;
 mod sections;
 mod table;
@@ -191,6 +194,12 @@ impl std::fmt::Debug for SecretSource {
             SecretSource::Command(c) => write!(f, "Command({})", c.first().map_or("", |s| s)),
         }
     }
+}
+
+/// Seconds since 1970 by the wall clock.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
