@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use crate::lane::{LanePreset, Thresholds};
 
+/// The address that the embedded provider's account must have.
+pub const EMBEDDED_ADDRESS: &str = "demo@example.org";
+
 /// Everything that runs.
 #[derive(Debug, Clone)]
 pub struct Config {
