@@ -4,3 +4,4 @@
 //! resolves a name taken from a mail. Doesn't know: what the mail is for.
 
 pub mod net;
+pub mod smtp;
