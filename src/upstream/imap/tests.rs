@@ -367,13 +367,13 @@ async fn a_command_cannot_smuggle_another() {
 #[tokio::test]
 async fn select_and_list_say_what_they_found() {
     let (target, task) = server(|mut peer| async move {
-        peer.welcome("IMAP4rev1").await;
-        peer.hear("t4 SELECT \"My Mail\"\r\n").await;
+        peer.welcome("IMAP4rev1 CondStore").await;
+        peer.hear("t4 SELECT \"My Mail\" (CONDSTORE)\r\n").await;
         peer.say("* FLAGS (\\Seen a])\r\n* OK [PERMANENTFLAGS (\\Seen a] \\*)] {3}\r\n* 7 EXISTS\r\n* 2 RECENT\r\n")
             .await;
         peer.say("* OK [UIDVALIDITY 4294967303] ok\r\n* OK [UIDNEXT 12]\r\n* OK [HIGHESTMODSEQ 99] x\r\n").await;
         peer.say("t4 OK [READ-WRITE] done\r\n").await;
-        peer.hear("t5 EXAMINE INBOX\r\n").await;
+        peer.hear("t5 EXAMINE INBOX (CONDSTORE)\r\n").await;
         peer.say("* FLAGS (\\Seen)\r\n* OK [UIDVALIDITY 5]\r\nt5 OK [READ-ONLY]\r\n").await;
         peer.hear("t6 LIST \"\" \"*\"\r\n").await;
         peer.say("* LIST (\\HasNoChildren) \"/\" \"a \\\"b\"\r\n* LIST () NIL {4}\r\n\"({x\r\n").await;
