@@ -72,6 +72,11 @@ pub const TABLES: [Table; 14] = [
     Table::Web,
 ];
 
+/// The schema that this program writes, and the newest that it reads.
+pub const SCHEMA: u64 = 1;
+/// Key of the schema version in [`Table::Meta`], a JSON number.
+pub const SCHEMA_KEY: &[u8] = b"schema";
+
 /// Why the store could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

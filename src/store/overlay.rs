@@ -145,3 +145,6 @@ impl Writer for Overlay<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
