@@ -293,11 +293,13 @@ fn each(
     Ok(())
 }
 
+type StoredTable = ::redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// A snapshot; a table that was never written is empty.
 struct Snapshot(ReadTransaction);
 
 impl Snapshot {
-    fn table(&self, table: Table) -> Result<Option<::redb::ReadOnlyTable<&'static [u8], &'static [u8]>>, StoreError> {
+    fn table(&self, table: Table) -> Result<Option<StoredTable>, StoreError> {
         match self.0.open_table(definition(table)) {
             Ok(open) => Ok(Some(open)),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
