@@ -51,7 +51,7 @@ pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a reopening looks whether the last reader is gone.
 const REOPEN_PAUSE: Duration = Duration::from_millis(5);
 /// How many times it looks.
-const REOPEN_TRIES: u32 = 2000;
+const REOPEN_TRIES: u32 = 400;
 
 /// Name of the database in the state folder.
 pub const DATABASE_FILE: &str = "tollgate.redb";
@@ -99,7 +99,7 @@ impl RedbStore {
 
     fn start(state_dir: &Path, lock: File, opener: Opener) -> Result<RedbStore, StoreError> {
         let slot = Arc::new(Slot { opener, open: RwLock::new(None) });
-        slot.for_writing()?;
+        slot.current()?;
         // Makes the names in the state folder durable too, the database's among them.
         let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER))?;
         let (jobs, queue) = mpsc::channel(MAX_QUEUE);
@@ -390,7 +390,7 @@ fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        let outcome = slot.for_writing().and_then(|database| run_batch(&database, &mut batch));
+        let outcome = slot.current().and_then(|database| run_batch(&database, &mut batch));
         match outcome {
             Ok(verdicts) => {
                 for (job, verdict) in batch.drain(..).zip(verdicts) {
@@ -400,7 +400,7 @@ fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed");
-                slot.close();
+                slot.reopen();
                 for job in batch.drain(..) {
                     let _ = job.answer.send(Err(copy(&error)));
                 }
@@ -459,33 +459,36 @@ struct Slot {
 }
 
 impl Slot {
+    /// The database; opened anew where an earlier try failed.
     fn current(&self) -> Result<Arc<Database>, StoreError> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.clone().ok_or_else(|| StoreError::Failed("the database is closed after a failure".into()))
-    }
-
-    /// The database; opened anew where it was closed.
-    fn for_writing(&self) -> Result<Arc<Database>, StoreError> {
-        if let Ok(open) = self.current() {
-            return Ok(open);
+        if let Some(open) = &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(open.clone());
         }
-        let database = Arc::new((self.opener)()?);
-        check_schema(&database)?;
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database.clone());
-        Ok(database)
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(database) => Ok(database.clone()),
+            None => Ok(open.insert(self.fresh()?).clone()),
+        }
     }
 
-    /// Closes the database when its last reader is gone, and tries to open
-    /// it again; where that fails, the next write tries once more.
-    fn close(&self) {
-        let taken = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut database) = taken else { return };
+    fn fresh(&self) -> Result<Arc<Database>, StoreError> {
+        let database = (self.opener)()?;
+        check_schema(&database)?;
+        Ok(Arc::new(database))
+    }
+
+    /// Closes the database when its last reader is gone, and opens it again;
+    /// new readers wait. Where that fails, whoever needs it next tries again.
+    fn reopen(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut database) = open.take() else { return };
         for _ in 0..REOPEN_TRIES {
             match Arc::try_unwrap(database) {
                 Ok(last) => {
                     drop(last);
-                    if let Err(error) = self.for_writing() {
-                        tracing::error!(%error, "the database can't be opened again yet");
+                    match self.fresh() {
+                        Ok(fresh) => *open = Some(fresh),
+                        Err(error) => tracing::error!(%error, "the database can't be opened again yet"),
                     }
                     return;
                 }
@@ -493,8 +496,8 @@ impl Slot {
             }
             thread::sleep(REOPEN_PAUSE);
         }
-        // A reader that never ends keeps the file; it stays usable for reading.
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
+        // A reader that doesn't end keeps the file; the next failure tries again.
+        *open = Some(database);
     }
 }
 

@@ -219,7 +219,7 @@ fn a_full_disk_says_so_leaves_nothing_and_needs_no_restart() {
 }
 
 #[test]
-fn a_reader_keeps_its_snapshot_while_the_disk_is_full() {
+fn a_reader_never_sees_a_write_that_was_refused() {
     let folder = tempfile::tempdir().unwrap();
     let full = Arc::new(AtomicBool::new(false));
     let store = on_disk(folder.path(), full.clone());
@@ -227,11 +227,64 @@ fn a_reader_keeps_its_snapshot_while_the_disk_is_full() {
     runtime.block_on(write(&store, |w| w.put(Table::Hold, b"a", b"1"))).unwrap();
     full.store(true, Ordering::SeqCst);
     assert!(runtime.block_on(write(&store, |w| w.put(Table::Hold, b"b", b"1"))).is_err());
-    // The writer answers first and closes after; reads find either the old or
-    // the reopened file, or are told that it is closed. None sees the write.
     match read(&store, |r| r.get(Table::Hold, b"b")) {
         Ok(found) => assert_eq!(found, None),
-        Err(StoreError::Failed(_) | StoreError::Full(_)) => {}
+        // This disk refuses even the writes in place that opening needs.
+        Err(StoreError::Full(_)) => {}
         Err(other) => panic!("{other}"),
     }
+    full.store(false, Ordering::SeqCst);
+    // Reading alone opens the file again.
+    assert_eq!(read(&store, |r| r.get(Table::Hold, b"b")).unwrap(), None);
+    assert_eq!(read(&store, |r| r.get(Table::Hold, b"a")).unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_failure_while_a_reader_is_at_work_ends_when_the_reader_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = Arc::new(AtomicBool::new(false));
+    let store = on_disk(folder.path(), full.clone());
+    let runtime = runtime();
+    let (started, wait_started) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            store.read(&mut |_| {
+                started.send(()).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+            })
+        });
+        wait_started.recv().unwrap();
+        full.store(true, Ordering::SeqCst);
+        let refused = runtime.block_on(write(&store, |w| w.put(Table::Hold, b"a", b"1")));
+        assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+        full.store(false, Ordering::SeqCst);
+        runtime.block_on(write(&store, |w| w.put(Table::Hold, b"a", b"2"))).unwrap();
+    });
+    assert_eq!(read(&store, |r| r.get(Table::Hold, b"a")).unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+/// A batch is one commit: works that wait together cost one sync together.
+#[test]
+fn works_that_wait_together_share_commits() {
+    const WORKS: u64 = 500;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(RedbStore::open(folder.path()).unwrap());
+    let runtime = runtime();
+    let written = runtime.block_on(async {
+        let works: Vec<_> = (0..WORKS)
+            .map(|n| {
+                let store = store.clone();
+                tokio::spawn(async move { write(&*store, move |w| w.put(Table::Hold, &n.to_be_bytes(), b"")).await })
+            })
+            .collect();
+        let mut written = 0;
+        for work in works {
+            work.await.unwrap().unwrap();
+            written += 1;
+        }
+        written
+    });
+    assert_eq!(written, WORKS);
+    let found = read(&*store, |r| r.scan(Table::Hold, b"", b"", usize::MAX)).unwrap();
+    assert_eq!(found.len() as u64, WORKS);
 }
