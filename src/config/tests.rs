@@ -147,6 +147,12 @@ fn values_of_the_wrong_kind_are_refused_with_the_right_one() {
 }
 
 #[test]
+fn thresholds_that_break_an_invariant_are_refused_with_line_and_reason() {
+    let text = format!("state_dir = \"s\"\n[rule]\npush_urgency = 0.7\nsilent_trust = 0.9\n{}", &LEAST[16..]);
+    assert_eq!(refused(&text), "line 4: rule.silent_trust: above 0.5 would silence trusted senders");
+}
+
+#[test]
 fn what_would_cross_a_network_unprotected_is_refused() {
     for key in ["imap_plain", "smtp_plain", "web"] {
         let text = format!("{LEAST}[listen]\n{key} = [\"192.0.2.1:80\"]\n");
