@@ -314,6 +314,13 @@ impl Accounts {
         .await
     }
 
+    /// What is known of the key with this text; the secret isn't checked.
+    pub fn key_info(&self, text: &str) -> Option<KeyInfo> {
+        let id = KeyId(key::KeyText::parse(text)?.id.into());
+        let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keys.get(&id).map(|live| live.record.info.clone())
+    }
+
     /// The keys, revoked ones too, oldest first.
     pub fn list_keys(&self, account: Option<&AccountId>) -> Vec<KeyInfo> {
         let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
