@@ -8,8 +8,11 @@ use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, Outcome};
 use super::{Globals, show};
-use crate::config::{self, AccountConfig, Config, Endpoint, HoldMode, LanePreset, Problems, Provider, SecretSource, TlsMode, certs};
+use crate::config::{
+    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, TlsMode, certs,
+};
 use crate::gateway::control::SOCKET;
+use crate::lane::LanePreset;
 use crate::outbox::IDENTITY_FILE;
 
 pub(super) fn run(globals: &Globals) -> Outcome {
@@ -75,7 +78,8 @@ fn certificate(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<Stri
             if info.ends_soon(jiff::Timestamp::now().as_second()) {
                 notes.push(match info.own {
                     true => "your certificate has ended or ends within 30 days: renew it".to_owned(),
-                    false => "the certificate is near its end: the next start makes another, and clients must be told".to_owned(),
+                    false => "the certificate is near its end: the next start makes another, and clients must be told"
+                        .to_owned(),
                 });
             }
             json!({ "path": info.path, "sha256": info.fingerprint_sha256, "own": info.own, "not_after": info.not_after })
@@ -104,7 +108,11 @@ fn every_listener(config: &Config) -> [(&'static str, &[SocketAddr]); 5] {
 }
 
 fn listeners(config: &Config) -> Value {
-    every_listener(config).into_iter().map(|(name, list)| (name.to_owned(), json!(list))).collect::<serde_json::Map<_, _>>().into()
+    every_listener(config)
+        .into_iter()
+        .map(|(name, list)| (name.to_owned(), json!(list)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// Tries each address and lets it go again.
@@ -142,7 +150,8 @@ fn identity(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<String>
 fn notes(config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
     if config.listen.web.is_empty() {
-        notes.push("listen.web is empty: there is no approval page, so nothing that is held can be approved".to_owned());
+        notes
+            .push("listen.web is empty: there is no approval page, so nothing that is held can be approved".to_owned());
     }
     for account in &config.accounts {
         match &account.provider {
@@ -155,7 +164,10 @@ fn notes(config: &Config) -> Vec<String> {
             }
         }
         if account.authserv.is_empty() && !matches!(account.provider, Provider::Embedded) {
-            notes.push(format!("{}: authserv is empty, so authentication of mail counts as unavailable", account.address));
+            notes.push(format!(
+                "{}: authserv is empty, so authentication of mail counts as unavailable",
+                account.address
+            ));
         }
     }
     notes
@@ -244,14 +256,22 @@ fn said(report: &Value) -> String {
     line("approval", format!("by PIN at {}", show::text(&report["web_url"])));
     line(
         "hold",
-        format!("\"{}\", {} h; a receipt covers {} h", show::text(&report["hold"]), report["hold_ttl_hours"], report["receipt_hours"]),
+        format!(
+            "\"{}\", {} h; a receipt covers {} h",
+            show::text(&report["hold"]),
+            report["hold_ttl_hours"],
+            report["receipt_hours"]
+        ),
     );
     for account in report["accounts"].as_array().into_iter().flatten() {
         line("account", show::text(&account["address"]));
         line("  provider", show::text(&account["provider"]));
         for (key, what) in [("imap", "  IMAP"), ("smtp", "  submission")] {
             if let Some(server) = account[key].as_str() {
-                line(what, format!("{} as {}", show::visible(server), show::text(&account[format!("{key}_user").as_str()])));
+                line(
+                    what,
+                    format!("{} as {}", show::visible(server), show::text(&account[format!("{key}_user").as_str()])),
+                );
             }
         }
         line("  lanes", format!("{}, times in {}", show::text(&account["lanes"]), show::text(&account["timezone"])));

@@ -17,9 +17,7 @@ pub(super) fn ask(config: Config, request: Request) -> Result<Value, Failure> {
                 let core = Core::open(config).await.map_err(core_failure)?;
                 control::execute(&core, request).await.map_err(|e| refused(&e))
             }
-            Err(CallError::Refused { name, message }) => {
-                Err(Failure::new(exit_of(&name), &name, message))
-            }
+            Err(CallError::Refused { name, message }) => Err(Failure::new(exit_of(&name), &name, message)),
             Err(e @ (CallError::Io(_) | CallError::Protocol(_))) => Err(Failure::new(Exit::Io, "control", e)),
         }
     })
@@ -47,7 +45,8 @@ pub(super) fn core_failure(error: CoreError) -> Failure {
     Failure::new(exit, "state", error)
 }
 
-fn refused(error: &ControlError) -> Failure {
+/// The failure of a request.
+pub(super) fn refused(error: &ControlError) -> Failure {
     Failure::new(exit_of(error.name()), error.name(), error)
 }
 

@@ -102,8 +102,26 @@ fn shown(hold: &Value) -> String {
     let times = ["held_at", "expires_at", "changed_at", "next_attempt"];
     let Some(fields) = hold.as_object() else { return show::text(hold) };
     let order = [
-        "id", "account", "state", "detail", "approver", "reason", "role", "key", "from", "to", "subject", "message_id",
-        "length", "sha256", "held_at", "expires_at", "changed_at", "attempt", "next_attempt", "again",
+        "id",
+        "account",
+        "state",
+        "detail",
+        "approver",
+        "reason",
+        "role",
+        "key",
+        "from",
+        "to",
+        "subject",
+        "message_id",
+        "length",
+        "sha256",
+        "held_at",
+        "expires_at",
+        "changed_at",
+        "attempt",
+        "next_attempt",
+        "again",
     ];
     let lines = order.iter().filter_map(|name| {
         let value = fields.get(*name).filter(|v| !v.is_null())?;

@@ -66,7 +66,12 @@ pub(super) fn run(globals: &Globals, command: KeyCommand) -> Outcome {
         KeyCommand::Revoke { id } => {
             let answer = gate::ask(config, Request::KeyRevoke { id })?;
             super::print(globals, &answer, |v| {
-                format!("revoked: {} ({} of {})", show::text(&v["id"]), show::text(&v["name"]), show::text(&v["account"]))
+                format!(
+                    "revoked: {} ({} of {})",
+                    show::text(&v["id"]),
+                    show::text(&v["name"]),
+                    show::text(&v["account"])
+                )
             });
         }
     }
@@ -90,7 +95,14 @@ fn listed(answer: &Value) -> String {
         .map(|k| {
             let revoked = k["revoked_at"].as_i64().map_or_else(|| "-".to_owned(), show::time);
             let created = k["created"].as_i64().map_or_else(|| "-".to_owned(), show::time);
-            vec![show::text(&k["id"]), show::text(&k["account"]), show::text(&k["role"]), show::text(&k["name"]), created, revoked]
+            vec![
+                show::text(&k["id"]),
+                show::text(&k["account"]),
+                show::text(&k["role"]),
+                show::text(&k["name"]),
+                created,
+                revoked,
+            ]
         })
         .collect();
     show::table(&["ID", "ACCOUNT", "ROLE", "NAME", "MADE", "REVOKED"], &rows)

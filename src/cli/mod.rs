@@ -75,11 +75,10 @@ impl Globals {
 
     /// The configuration, or everything that is wrong with it.
     pub fn load(&self) -> Result<Config, Failure> {
-        config::load(self.config.as_deref(), &config::process_env(), &self.overrides())
-            .map_err(|problems| Failure {
-                details: Some(check::problems_json(&problems)),
-                ..Failure::new(Exit::Config, "config", problems)
-            })
+        config::load(self.config.as_deref(), &config::process_env(), &self.overrides()).map_err(|problems| Failure {
+            details: Some(check::problems_json(&problems)),
+            ..Failure::new(Exit::Config, "config", problems)
+        })
     }
 }
 

@@ -113,7 +113,9 @@ pub(super) fn run(globals: &Globals, command: ReceiptCommand) -> Outcome {
         ReceiptCommand::Key => {
             let path = globals.load()?.state_dir.join(PUBLIC_KEY_FILE);
             for key in keys(&path)? {
-                super::print(globals, &json!({ "key": to_text(&key), "key_id": key_id(&key) }), |v| show::text(&v["key"]));
+                super::print(globals, &json!({ "key": to_text(&key), "key_id": key_id(&key) }), |v| {
+                    show::text(&v["key"])
+                });
             }
             Ok(())
         }

@@ -1,11 +1,14 @@
 //! `tollgate serve`, and `tollgate` alone: runs until it is told to end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::exit::{Exit, Failure, Outcome};
 use crate::account::demo;
-use crate::config::certs::CertInfo;
+use crate::config::certs::{self, CertInfo};
 use crate::config::{Config, Listen, Provider};
+use crate::gateway::control;
+use crate::gateway::core::Core;
 
 /// The variable that sets the log filter.
 const LOG_VARIABLE: &str = "TOLLGATE_LOG";
@@ -21,7 +24,7 @@ pub(super) fn start_logging() {
 }
 
 /// What a start says: where it listens, what it shows to clients, what to do next.
-pub fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> String {
+pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> String {
     let mut lines = vec![format!("Tollgate {} runs.", env!("CARGO_PKG_VERSION"))];
     let addresses = |list: &[SocketAddr]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for (name, list) in [
@@ -60,11 +63,35 @@ pub fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> String {
 }
 
 /// Runs the gateway until SIGINT or SIGTERM.
-pub fn run(config: Config) -> Outcome {
+pub(super) fn run(config: Config) -> Outcome {
     start_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::new(Exit::Software, "runtime", e))?;
     runtime.block_on(until_told(config))
+}
+
+async fn until_told(config: Config) -> Outcome {
+    let (_, cert) = certs::server_config(&config).map_err(|e| Failure::new(Exit::Config, "certificate", e))?;
+    let core = Arc::new(Core::open(config).await.map_err(super::gate::core_failure)?);
+    let (end, ended) = tokio::sync::watch::channel(false);
+    let control = tokio::spawn(control::serve(core.clone(), ended.clone()));
+    let dispatcher = tokio::spawn(core.outbox.clone().run(ended));
+    println!("{}", banner(&core.config, &Listen::default(), &cert));
+    told_to_end().await.map_err(|e| Failure::new(Exit::Software, "signal", e))?;
+    // Both tasks hold a receiver, so this reaches them.
+    let _ = end.send(true);
+    let control = control.await.map_err(|e| Failure::new(Exit::Software, "control", e))?;
+    dispatcher.await.map_err(|e| Failure::new(Exit::Software, "dispatcher", e))?;
+    control.map_err(|e| Failure::new(Exit::Io, "control", e))
+}
+
+/// Resolves at SIGINT or SIGTERM.
+pub(super) async fn told_to_end() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
 }

@@ -234,7 +234,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
 }
 
 /// True for `localhost` and loopback addresses; resolves nothing.
-pub(super) fn loopback_host(host: &str) -> bool {
+pub fn loopback_host(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::load::parse;
+use super::load::problems_of as parse;
 use super::*;
 
 const SHIPPED: &str = include_str!("../../gateway.toml");

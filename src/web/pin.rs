@@ -95,8 +95,7 @@ pub async fn set(store: &dyn Store, account: &AccountId, pin: &str) -> Result<()
     let mut salt = [0; OCTETS];
     getrandom::fill(&mut salt).map_err(|e| PinError::Failed(e.to_string()))?;
     let hash = stretch(pin, salt, MEMORY_KIB, PASSES).await?;
-    let record =
-        Record { salt, hash, memory_kib: MEMORY_KIB, passes: PASSES, failed: 0, locks: 0, locked_until: 0 };
+    let record = Record { salt, hash, memory_kib: MEMORY_KIB, passes: PASSES, failed: 0, locks: 0, locked_until: 0 };
     let key = key(account);
     store::write(store, move |w| -> Result<(), PinError> { Ok(store::put_json(w, Table::Web, &key, &record)?) }).await
 }

@@ -67,8 +67,7 @@ async fn key_add(core: &Core, account: &str, role: Role, name: &str) -> Result<V
         Role::Person => "person",
         Role::Agent => "agent",
     };
-    let event =
-        Event::KeyAdded { account: account.to_string(), key: info.id.to_string(), role: role_name.to_owned() };
+    let event = Event::KeyAdded { account: account.to_string(), key: info.id.to_string(), role: role_name.to_owned() };
     if let Err(e) = core.outbox.record(event).await {
         // A key that the ledger doesn't know must not open anything.
         core.accounts.revoke(&info.id).await?;

@@ -16,9 +16,9 @@ use super::{Request, SOCKET, execute, names};
 use crate::gateway::core::Core;
 
 /// Longest request line in octets.
-pub const MAX_REQUEST: u64 = 64 * 1024;
+const MAX_REQUEST: u64 = 64 * 1024;
 /// Longest answer that a caller reads, in octets: a message in base64.
-pub const MAX_ANSWER: u64 = 2 * 1024 * 1024 * 1024;
+const MAX_ANSWER: u64 = 2 * 1024 * 1024 * 1024;
 /// Requests that run at the same time.
 const MAX_AT_ONCE: usize = 8;
 /// How long a caller may take to send its request or to read its answer.
