@@ -1,1 +1,4 @@
-//! To come.
+//! The approval page and what stands around it.
+pub mod pin;
+pub mod sanitise;
+mod session;
