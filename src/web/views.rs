@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -61,7 +61,7 @@ pub(super) fn next_path(next: &str) -> Option<String> {
 }
 
 /// The sign-in form.
-pub(super) async fn sign_in(State(app): State<Arc<App>>, next: Option<Query<Next>>) -> Page {
+pub(super) async fn sign_in(State(app): State<Arc<App>>, uri: Uri) -> Page {
     let accounts = app.services.accounts.ids();
     let only = match accounts.as_slice() {
         [one] => Some(one.as_str()),
@@ -71,7 +71,8 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, next: Option<Query<Next
     for account in &accounts {
         without_pin |= !pin::is_set(app.services.store.as_ref(), account)?;
     }
-    let next = next.and_then(|Query(n)| next_path(&n.next));
+    // A query that can't be read is none.
+    let next = Query::<Next>::try_from_uri(&uri).ok().and_then(|Query(n)| next_path(&n.next));
     Ok(html(page::sign_in::page(only, next.as_deref(), without_pin)))
 }
 
