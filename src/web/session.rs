@@ -17,9 +17,9 @@ use crate::account::AccountId;
 use crate::store::{self, Store, StoreError, Table, Writer};
 
 /// Name of the cookie.
-pub(super) const COOKIE: &str = "tollgate_session";
+pub const COOKIE: &str = "tollgate_session";
 /// How long a sign-in lasts.
-pub(super) const LIFETIME_SECONDS: i64 = 12 * 3600;
+pub const LIFETIME_SECONDS: i64 = 12 * 3600;
 /// Most sign-ins of one account; the oldest ends first.
 pub(super) const MAX_PER_ACCOUNT: usize = 16;
 /// Most cookies of our name in one request that are looked up.
