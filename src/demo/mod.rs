@@ -21,4 +21,7 @@ mod smtp;
 mod state;
 mod structure;
 
+#[cfg(test)]
+mod tests;
+
 pub use dates::InternalDate;
