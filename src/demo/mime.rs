@@ -24,6 +24,9 @@ pub(crate) struct Part {
     pub(crate) message: Option<Box<Part>>,
 }
 
+/// Names in upper case with their values.
+pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A Content-Type or Content-Disposition with its parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContentType {
@@ -31,7 +34,7 @@ pub(crate) struct ContentType {
     pub(crate) main: Vec<u8>,
     /// Upper case; empty for a disposition.
     pub(crate) sub: Vec<u8>,
-    pub(crate) params: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) params: Params,
 }
 
 impl ContentType {
@@ -193,7 +196,7 @@ pub(crate) fn disposition(value: &[u8]) -> Option<ContentType> {
 }
 
 /// Splits at `;` outside quotes and comments; the comments are dropped.
-fn split_params(value: &[u8]) -> (Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>) {
+fn split_params(value: &[u8]) -> (Vec<u8>, Params) {
     let mut pieces: Vec<Vec<u8>> = vec![Vec::new()];
     let (mut quoted, mut comment) = (false, 0_usize);
     let mut bytes = value.iter().copied();
