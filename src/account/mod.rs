@@ -4,9 +4,24 @@
 //! and is not revoked; it names one account and nothing of another can be
 //! reached through it. Doesn't know: what a protocol does with it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::config::{AccountConfig, Config, Provider};
+use crate::mail::address::Address;
+use crate::store::{self, Store, StoreError, Table};
+
+pub mod demo;
+pub mod grants;
+mod key;
+pub mod secret;
+
+pub use grants::{FloorGrant, Grant, Grants, Verb};
+pub use secret::SecretError;
 
 /// Names an account: its address in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,6 +29,11 @@ use serde::{Deserialize, Serialize};
 pub struct AccountId(pub Arc<str>);
 
 impl AccountId {
+    /// The account of this address.
+    pub fn of(address: &Address) -> AccountId {
+        AccountId(address.canonical().into())
+    }
+
     /// The address.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -30,6 +50,19 @@ impl std::fmt::Display for AccountId {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyId(pub Arc<str>);
+
+impl KeyId {
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for KeyId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// Whose key it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,6 +85,290 @@ pub struct Principal {
     pub key_name: String,
     /// Person or agent.
     pub role: Role,
+    /// What the key may do.
+    pub grants: Grants,
     /// Becomes true when the key is revoked; sessions end then.
     pub revoked: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Most keys of one account that are not revoked.
+pub const MAX_KEYS_PER_ACCOUNT: usize = 256;
+/// Longest name of a key, in characters.
+pub const MAX_KEY_NAME_CHARS: usize = 64;
+/// Keys read from the store at a time.
+const SCAN_PAGE: usize = 256;
+
+/// Sign-in was refused. One error for every reason, so that a stranger learns
+/// nothing; the reason is logged without the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("wrong address or key")]
+pub struct AuthError;
+
+/// Why a change of the keys was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountsError {
+    /// The account isn't configured.
+    #[error("no account {0} is configured")]
+    NoAccount(String),
+    /// No key has this id.
+    #[error("no key has the id {0}")]
+    NoKey(String),
+    /// The name is empty, too long or holds control characters.
+    #[error("a key's name is 1 to {MAX_KEY_NAME_CHARS} characters without control characters")]
+    Name,
+    /// The account has [`MAX_KEYS_PER_ACCOUNT`] keys.
+    #[error("the account has {MAX_KEYS_PER_ACCOUNT} keys; revoke one first")]
+    TooMany,
+    /// The system gave no random octets.
+    #[error("no randomness: {0}")]
+    Random(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is known of a key; the key itself is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyInfo {
+    /// The part that finds it.
+    pub id: KeyId,
+    /// The account that it belongs to.
+    pub account: AccountId,
+    /// Person or agent.
+    pub role: Role,
+    /// The name that it was given.
+    pub name: String,
+    /// When it was made, seconds since 1970.
+    pub created: i64,
+    /// When it was revoked, seconds since 1970.
+    pub revoked_at: Option<i64>,
+    /// An agent key's grants.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grants: Option<grants::AgentGrants>,
+}
+
+/// A key as [`Table::Key`] stores it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct KeyRecord {
+    #[serde(flatten)]
+    info: KeyInfo,
+    /// SHA-256 of the whole text.
+    hash: [u8; 32],
+}
+
+/// A key in memory, with the switch that its sessions watch.
+#[derive(Debug)]
+struct Live {
+    record: KeyRecord,
+    revoked: watch::Sender<bool>,
+}
+
+impl Live {
+    fn new(record: KeyRecord) -> Live {
+        let (revoked, _) = watch::channel(record.info.revoked_at.is_some());
+        Live { record, revoked }
+    }
+}
+
+/// The configured accounts and their keys.
+///
+/// The keys are read once and kept; this process is the store's only writer.
+pub struct Accounts {
+    config: Arc<Config>,
+    store: Arc<dyn Store>,
+    keys: RwLock<BTreeMap<KeyId, Live>>,
+}
+
+impl std::fmt::Debug for Accounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accounts").field("accounts", &self.ids()).finish_non_exhaustive()
+    }
+}
+
+impl Accounts {
+    /// Reads the keys of `store`.
+    pub fn new(config: Arc<Config>, store: Arc<dyn Store>) -> Result<Arc<Accounts>, AccountsError> {
+        let keys = store::read(store.as_ref(), |r| -> Result<_, StoreError> {
+            let mut keys = BTreeMap::new();
+            let mut from = Vec::new();
+            loop {
+                let page = r.scan(Table::Key, b"", &from, SCAN_PAGE)?;
+                let Some((last, _)) = page.last() else { return Ok(keys) };
+                // The smallest key that is greater than the page's last.
+                from = last.iter().copied().chain([0]).collect();
+                for (_, value) in &page {
+                    let record: KeyRecord = store::from_json(Table::Key, value)?;
+                    keys.insert(record.info.id.clone(), Live::new(record));
+                }
+            }
+        })?;
+        Ok(Arc::new(Accounts { config, store, keys: RwLock::new(keys) }))
+    }
+
+    /// The configuration of an account.
+    pub fn account(&self, id: &AccountId) -> Option<&AccountConfig> {
+        self.config.accounts.iter().find(|a| a.address.canonical() == id.as_str())
+    }
+
+    /// Every account, in the order of the configuration.
+    pub fn ids(&self) -> Vec<AccountId> {
+        self.config.accounts.iter().map(|a| AccountId::of(&a.address)).collect()
+    }
+
+    /// The account that `text` names, by its address in any writing.
+    pub fn find(&self, text: &str) -> Option<AccountId> {
+        let id = AccountId::of(&Address::parse(text).ok()?);
+        self.account(&id).map(|_| id)
+    }
+
+    /// Signs in: `user` is the account's address, `password` a whole key.
+    pub fn authenticate(&self, user: &str, password: &str) -> Result<Principal, AuthError> {
+        let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let id = key::KeyText::parse(password).map(|k| KeyId(k.id.into()));
+        let live = id.as_ref().and_then(|id| keys.get(id));
+        // An unknown id takes the same comparison, against a hash of nothing.
+        let stored = live.map_or([0; 32], |l| l.record.hash);
+        let secret_fits = key::matches(password, &stored);
+        let refuse = |why: &str| {
+            tracing::info!(key = id.as_ref().map(KeyId::as_str), why, "sign-in refused");
+            AuthError
+        };
+        let live = live.ok_or_else(|| refuse("no such key"))?;
+        let info = &live.record.info;
+        if !secret_fits {
+            return Err(refuse("wrong secret"));
+        }
+        if info.revoked_at.is_some() || *live.revoked.borrow() {
+            return Err(refuse("revoked"));
+        }
+        let account = self.account(&info.account).ok_or_else(|| refuse("account not configured"))?;
+        if demo::is_demo_key(&info.id) && !matches!(account.provider, Provider::Embedded) {
+            return Err(refuse("a demo key on a real account"));
+        }
+        if !Address::parse(user).is_ok_and(|a| a.canonical() == info.account.as_str()) {
+            return Err(refuse("another account's address"));
+        }
+        Ok(Principal {
+            account: info.account.clone(),
+            key: info.id.clone(),
+            key_name: info.name.clone(),
+            role: info.role,
+            grants: match (info.role, info.grants) {
+                (Role::Person, _) => Grants::Person,
+                (Role::Agent, Some(grants)) => Grants::Agent(grants),
+                (Role::Agent, None) => Grants::default_agent(),
+            },
+            revoked: live.revoked.subscribe(),
+        })
+    }
+
+    /// Makes a key and returns its text, which is stored nowhere.
+    pub async fn add_key(&self, account: &AccountId, role: Role, name: &str) -> Result<String, AccountsError> {
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > MAX_KEY_NAME_CHARS || name.chars().any(char::is_control) {
+            return Err(AccountsError::Name);
+        }
+        if self.account(account).is_none() {
+            return Err(AccountsError::NoAccount(account.to_string()));
+        }
+        if self.list_keys(Some(account)).iter().filter(|k| k.revoked_at.is_none()).count() >= MAX_KEYS_PER_ACCOUNT {
+            return Err(AccountsError::TooMany);
+        }
+        let (id, text) = key::generate().map_err(|e| AccountsError::Random(e.to_string()))?;
+        self.insert(&id, &text, account, role, name).await?;
+        Ok(text.to_string())
+    }
+
+    async fn insert(
+        &self,
+        id: &str,
+        text: &str,
+        account: &AccountId,
+        role: Role,
+        name: &str,
+    ) -> Result<(), AccountsError> {
+        let info = KeyInfo {
+            id: KeyId(id.into()),
+            account: account.clone(),
+            role,
+            name: name.to_owned(),
+            created: now(),
+            revoked_at: None,
+            grants: match (role, Grants::default_agent()) {
+                (Role::Agent, Grants::Agent(grants)) => Some(grants),
+                (Role::Agent | Role::Person, _) => None,
+            },
+        };
+        let record = KeyRecord { info, hash: key::hash(text) };
+        self.persist(&record).await?;
+        let mut keys = self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keys.insert(record.info.id.clone(), Live::new(record));
+        Ok(())
+    }
+
+    async fn persist(&self, record: &KeyRecord) -> Result<(), StoreError> {
+        let record = record.clone();
+        store::write(self.store.as_ref(), move |w| -> Result<(), StoreError> {
+            store::put_json(w, Table::Key, record.info.id.as_str().as_bytes(), &record)
+        })
+        .await
+    }
+
+    /// The keys, revoked ones too, oldest first.
+    pub fn list_keys(&self, account: Option<&AccountId>) -> Vec<KeyInfo> {
+        let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut list: Vec<KeyInfo> =
+            keys.values().map(|l| l.record.info.clone()).filter(|k| account.is_none_or(|a| *a == k.account)).collect();
+        list.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.id.cmp(&b.id)));
+        list
+    }
+
+    /// Revokes a key: its sessions are told and new ones are refused before
+    /// anything is written, so a failing disk doesn't keep a key alive. The
+    /// caller writes the ledger entry and freezes the key's holds. Revoking
+    /// twice keeps the first time.
+    pub async fn revoke(&self, id: &KeyId) -> Result<KeyInfo, AccountsError> {
+        let record = {
+            let mut keys = self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let live = keys.get_mut(id).ok_or_else(|| AccountsError::NoKey(id.to_string()))?;
+            live.record.info.revoked_at.get_or_insert_with(now);
+            live.revoked.send_replace(true);
+            live.record.clone()
+        };
+        self.persist(&record).await?;
+        Ok(record.info)
+    }
+
+    /// The password of an account at its provider.
+    pub async fn password(&self, id: &AccountId) -> Result<String, SecretError> {
+        match &self.account(id).ok_or(SecretError::NoAccount)?.provider {
+            Provider::Embedded => Ok(demo::PROVIDER_PASSWORD.to_owned()),
+            Provider::Network(network) => secret::fetch(&network.secret).await,
+        }
+    }
+
+    /// Gives the embedded account, where one is configured, its fixed keys. A
+    /// fixed key that was revoked stays revoked.
+    pub async fn ensure_demo_keys(&self) -> Result<(), AccountsError> {
+        let Some(config) = self.config.accounts.iter().find(|a| matches!(a.provider, Provider::Embedded)) else {
+            return Ok(());
+        };
+        let account = AccountId::of(&config.address);
+        for (text, name, role) in demo::KEYS {
+            let Some(parsed) = key::KeyText::parse(text) else { continue };
+            let known = {
+                let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+                keys.contains_key(&KeyId(parsed.id.into()))
+            };
+            if !known {
+                self.insert(parsed.id, text, &account, role, name).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seconds since 1970 by the wall clock.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }

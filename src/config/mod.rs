@@ -10,6 +10,26 @@ use std::time::Duration;
 
 use crate::lane::{LanePreset, Thresholds};
 
+mod account;
+pub mod certs;
+mod der;
+mod files;
+mod load;
+pub mod private;
+mod problems;
+mod sections;
+mod table;
+
+pub use load::{Env, FILE_NAME, Overrides, load, locate, process_env, user_file, user_state};
+pub use problems::{Problem, Problems};
+pub use sections::{
+    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
+    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT,
+};
+
+/// The address that the embedded provider's account must have.
+pub const EMBEDDED_ADDRESS: &str = "demo@example.org";
+
 /// Everything that runs.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -175,3 +195,12 @@ impl std::fmt::Debug for SecretSource {
         }
     }
 }
+
+/// Seconds since 1970 by the wall clock.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,20 @@
 //! Promises: [`rule`] is pure, total and deterministic; a stored trace replays
 //! to its lane. Doesn't know: where the numbers come from.
 
+mod context;
+mod features;
+pub mod rule;
+mod signal;
+pub mod stamp;
+mod thresholds;
+pub mod trace;
+
 use serde::{Deserialize, Serialize};
+
+pub use context::{Authentication, Context, Correspondence, History, KnownName};
+pub use features::{FeatureError, Features};
+pub use signal::{SIGNALS, Signal, Signals};
+pub use thresholds::Thresholds;
 
 /// One of the five lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,6 +49,11 @@ impl Lane {
         }
     }
 
+    /// The lane of this name, exactly as [`Lane::name`] writes it.
+    pub fn from_name(name: &str) -> Option<Lane> {
+        LANES.into_iter().find(|l| l.name() == name)
+    }
+
     /// The keyword that tells lanes apart where they share a mailbox.
     pub fn keyword(self) -> Option<&'static str> {
         match self {
@@ -58,25 +76,4 @@ pub enum LanePreset {
     Folders,
     /// Nothing moves: all in INBOX, stamps only.
     Shadow,
-}
-
-/// Thresholds of the rule, named as in `gateway.toml` under `[rule]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Thresholds {
-    /// Below this confidence: queue (0.50).
-    pub confidence_min: f64,
-    /// Push from this urgency on (0.70).
-    pub push_urgency: f64,
-    /// Push from this confidence on (0.70).
-    pub push_confidence: f64,
-    /// A scanned-and-absent sender needs this urgency for push (0.90).
-    pub stranger_urgency: f64,
-    /// Silent only below this sender_trust (0.20).
-    pub silent_trust: f64,
-    /// Silent only below this urgency (0.20).
-    pub silent_urgency: f64,
-    /// Silent only above this reversibility (0.90).
-    pub silent_reversibility: f64,
-    /// Info only below this urgency (0.50).
-    pub info_urgency: f64,
 }

@@ -8,6 +8,12 @@
 //! values mean; the domain modules own their encoding (JSON through
 //! [`put_json`] and [`get_json`]).
 
+pub mod blob;
+mod overlay;
+pub mod redb;
+#[cfg(test)]
+pub mod suite;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -197,12 +203,4 @@ pub fn put_json<T: Serialize>(
 ) -> Result<(), StoreError> {
     let bytes = serde_json::to_vec(value).map_err(|e| StoreError::Failed(e.to_string()))?;
     w.put(table, key, &bytes)
-}
-
-pub mod blob {
-    //! Placeholder of the content-addressed files; the store module's author replaces it.
-
-    /// Content-addressed files.
-    #[derive(Debug)]
-    pub struct Blobs;
 }

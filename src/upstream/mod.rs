@@ -3,4 +3,6 @@
 //! Promises: connects only to the endpoints of the configuration, never
 //! resolves a name taken from a mail. Doesn't know: what the mail is for.
 
+pub mod imap;
 pub mod net;
+pub mod smtp;

@@ -1,0 +1,183 @@
+//! External context from what the store knows of a correspondent.
+//!
+//! Promises: only people's acts and arrivals count; who counts them is the
+//! caller. Doesn't know: where records are kept (one per canonical address).
+
+use serde::{Deserialize, Serialize};
+
+use crate::lane::{Context, Correspondence, History, KnownName, Lane};
+
+/// Display names kept of one correspondent.
+pub const MAX_NAMES: usize = 8;
+/// Reply times kept for the median.
+pub const MAX_REPLY_TIMES: usize = 32;
+
+/// What is known of one address, as stored by its canonical form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CorrespondentRecord {
+    /// The canonical address.
+    pub address: String,
+    /// Display names that the address was seen with, newest last.
+    pub names: Vec<String>,
+    /// Messages that the person wrote to it.
+    pub sent_to: u32,
+    /// Messages from it that the person answered.
+    pub replied: u32,
+    /// Messages that arrived from it.
+    pub received: u32,
+    /// First seen, Unix seconds; 0 before that.
+    pub first_seen: i64,
+    /// Last seen, Unix seconds.
+    pub last_seen: i64,
+    /// Seconds until the person answered, newest last.
+    pub reply_seconds: Vec<i64>,
+    /// The lane that the person pinned the address to.
+    pub pinned: Option<Lane>,
+    /// How often mail from it was dragged to a lane.
+    pub corrections: Vec<(Lane, u32)>,
+}
+
+impl CorrespondentRecord {
+    /// Nothing known yet.
+    pub fn new(address: &str) -> CorrespondentRecord {
+        CorrespondentRecord { address: address.to_owned(), ..CorrespondentRecord::default() }
+    }
+
+    /// A message from the address arrived.
+    pub fn saw_arrival(&mut self, display: &str, at: i64) {
+        self.received = self.received.saturating_add(1);
+        self.seen_at(at);
+        self.named(display);
+    }
+
+    /// The person wrote to the address; `answered` where it replies to a
+    /// message from it, with the seconds that took where they are known.
+    pub fn saw_sent(&mut self, at: i64, answered: bool, reply_seconds: Option<i64>) {
+        self.sent_to = self.sent_to.saturating_add(1);
+        self.seen_at(at);
+        if answered {
+            self.replied = self.replied.saturating_add(1);
+            self.reply_seconds.extend(reply_seconds.filter(|s| *s >= 0));
+            let over = self.reply_seconds.len().saturating_sub(MAX_REPLY_TIMES);
+            self.reply_seconds.drain(..over);
+        }
+    }
+
+    /// The person dragged a message from the address to `lane`.
+    pub fn saw_correction(&mut self, lane: Lane) {
+        match self.corrections.iter_mut().find(|(l, _)| *l == lane) {
+            Some((_, n)) => *n = n.saturating_add(1),
+            None => self.corrections.push((lane, 1)),
+        }
+    }
+
+    fn seen_at(&mut self, at: i64) {
+        if self.first_seen == 0 || at < self.first_seen {
+            self.first_seen = at;
+        }
+        self.last_seen = self.last_seen.max(at);
+    }
+
+    fn named(&mut self, display: &str) {
+        let display = display.trim();
+        if display.is_empty() || self.names.iter().any(|n| n == display) {
+            return;
+        }
+        if self.names.len() >= MAX_NAMES {
+            self.names.remove(0);
+        }
+        self.names.push(display.to_owned());
+    }
+
+    fn median_reply(&self) -> Option<i64> {
+        let mut times = self.reply_seconds.clone();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+}
+
+impl Context {
+    /// The context of a sender with a record.
+    pub fn from_history(record: &CorrespondentRecord) -> Context {
+        Context {
+            history: History::Present(Correspondence {
+                sent_to: record.sent_to,
+                replied: record.replied,
+                received: record.received,
+                first_seen: record.first_seen,
+                last_seen: record.last_seen,
+                median_reply_seconds: record.median_reply(),
+            }),
+            pinned: record.pinned,
+            corrections: record.corrections.clone(),
+            ..Context::default()
+        }
+    }
+
+    /// The context of a sender that was looked up: without a record it is
+    /// absent where everything was `scanned`, else unavailable.
+    pub fn looked_up(record: Option<&CorrespondentRecord>, scanned: bool) -> Context {
+        match record {
+            Some(record) => Context::from_history(record),
+            None if scanned => Context { history: History::Absent, ..Context::default() },
+            None => Context::default(),
+        }
+    }
+
+    /// Adds the known correspondents that carry the message's display name.
+    pub fn with_known_names<'a>(mut self, records: impl IntoIterator<Item = &'a CorrespondentRecord>) -> Context {
+        for record in records.into_iter().filter(|r| r.sent_to > 0 || r.replied > 0) {
+            for name in &record.names {
+                self.known_names.push(KnownName { name: name.clone(), address: record.address.clone() });
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_becomes_context() {
+        let mut r = CorrespondentRecord::new("ana@example.com");
+        r.saw_arrival("Ana", 100);
+        r.saw_arrival(" Ana ", 200);
+        r.saw_sent(260, true, Some(60));
+        r.saw_correction(Lane::Queue);
+        r.saw_correction(Lane::Queue);
+        let c = Context::from_history(&r);
+        let seen = c.correspondence().unwrap();
+        assert_eq!((seen.sent_to, seen.replied, seen.received), (1, 1, 2));
+        assert_eq!((seen.first_seen, seen.last_seen, seen.median_reply_seconds), (100, 260, Some(60)));
+        assert_eq!(c.corrections, [(Lane::Queue, 2)]);
+        assert_eq!(r.names, ["Ana"]);
+    }
+
+    #[test]
+    fn absence_needs_a_look() {
+        assert_eq!(Context::looked_up(None, false).history, History::Unavailable);
+        assert_eq!(Context::looked_up(None, true).history, History::Absent);
+    }
+
+    #[test]
+    fn only_names_of_people_the_owner_wrote_to_are_known() {
+        let mut r = CorrespondentRecord::new("shop@example.net");
+        r.saw_arrival("Shop", 1);
+        assert!(Context::default().with_known_names([&r]).known_names.is_empty());
+        r.saw_sent(2, false, None);
+        assert_eq!(Context::default().with_known_names([&r]).known_names.len(), 1);
+    }
+
+    #[test]
+    fn lists_of_a_record_are_bounded() {
+        let mut r = CorrespondentRecord::new("a@example.net");
+        for n in 0..100 {
+            r.saw_arrival(&format!("Name {n}"), n);
+            r.saw_sent(n, true, Some(n));
+        }
+        assert_eq!((r.names.len(), r.reply_seconds.len()), (MAX_NAMES, MAX_REPLY_TIMES));
+    }
+}

@@ -1,0 +1,207 @@
+//! Content-addressed files: the octets of messages, beside the database.
+//!
+//! `blobs/ab/<64 hexadecimal digits>`, named by SHA-256; unfinished ones in
+//! `blobs/tmp`.
+//!
+//! Promises: when [`BlobWriter::finish`] returned an id, the file and the
+//! folders that name it are on disk, whole; a crash at any point leaves
+//! nothing half-written under a content address, only a temporary file that
+//! [`Blobs::sweep`] reclaims. Doesn't know: who names a blob; the caller
+//! writes the state that names it after `finish`, and sweeps only at start.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use super::StoreError;
+use crate::floor::digest::{digest, to_hex};
+
+/// Mode of folders under the state folder.
+pub(super) const FOLDER_MODE: u32 = 0o700;
+/// Mode of files under the state folder.
+pub(super) const FILE_MODE: u32 = 0o600;
+/// Folder of unfinished files, beside the content addresses.
+const TMP: &str = "tmp";
+/// Random octets in the name of an unfinished file.
+const NAME_OCTETS: usize = 16;
+
+digest! {
+    /// The content address: SHA-256 of the octets.
+    BlobId
+}
+
+/// The content-addressed files of one state folder.
+#[derive(Debug)]
+pub struct Blobs {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    /// Subfolders whose own name is known to be on disk. One made by another
+    /// writer a moment ago exists, but isn't durable until the root is synced.
+    durable: [AtomicBool; 256],
+}
+
+impl Blobs {
+    /// Opens the files under `root`, making the folders where they are missing.
+    pub fn at(root: &Path) -> Result<Blobs, StoreError> {
+        for folder in [root.to_owned(), root.join(TMP)] {
+            make_folder(&folder)?;
+        }
+        sync_folder(root)?;
+        if let Some(parent) = root.parent() {
+            sync_folder(parent)?;
+        }
+        let durable = std::array::from_fn(|_| AtomicBool::new(false));
+        Ok(Blobs { shared: Arc::new(Shared { root: root.to_owned(), durable }) })
+    }
+
+    /// Begins a file. Dropped unfinished, it leaves nothing.
+    pub fn writer(&self) -> Result<BlobWriter, StoreError> {
+        let mut name = [0; NAME_OCTETS];
+        getrandom::fill(&mut name).map_err(|e| StoreError::Failed(e.to_string()))?;
+        let temp = self.shared.root.join(TMP).join(to_hex(&name));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&temp)
+            .map_err(|e| io_error(&temp, e))?;
+        Ok(BlobWriter { shared: self.shared.clone(), temp: Temp(temp), file, hasher: Sha256::new(), length: 0 })
+    }
+
+    /// Opens a finished file for reading.
+    pub fn open(&self, id: &BlobId) -> Result<File, StoreError> {
+        let path = self.shared.path(id);
+        File::open(&path).map_err(|e| io_error(&path, e))
+    }
+
+    /// Removes unfinished files and every content address that `live` doesn't
+    /// name; says how many. Only at start: a blob that is being written is
+    /// not named yet.
+    pub fn sweep(&self, live: &HashSet<BlobId>) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for folder in entries(&self.shared.root)? {
+            let unfinished = folder.file_name().is_some_and(|name| name == TMP);
+            for file in entries(&folder)? {
+                let id = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<BlobId>().ok());
+                // A name that isn't ours is left alone.
+                if unfinished || id.is_some_and(|id| !live.contains(&id)) {
+                    fs::remove_file(&file).map_err(|e| io_error(&file, e))?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Shared {
+    fn path(&self, id: &BlobId) -> PathBuf {
+        let name = id.to_string();
+        self.root.join(&name[..2]).join(name)
+    }
+}
+
+/// An unfinished file's path; removed when dropped.
+#[derive(Debug)]
+struct Temp(PathBuf);
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove; what stays is swept at start.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A file being written.
+#[derive(Debug)]
+pub struct BlobWriter {
+    shared: Arc<Shared>,
+    temp: Temp,
+    file: File,
+    hasher: Sha256,
+    length: u64,
+}
+
+impl BlobWriter {
+    /// Appends octets.
+    pub fn write(&mut self, octets: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(octets).map_err(|e| io_error(&self.temp.0, e))?;
+        self.hasher.update(octets);
+        self.length += octets.len() as u64;
+        Ok(())
+    }
+
+    /// How many octets were written so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Makes the file durable under its content address; returns the address
+    /// and the length in octets.
+    pub fn finish(self) -> Result<(BlobId, u64), StoreError> {
+        let BlobWriter { shared, temp, file, hasher, length } = self;
+        file.sync_all().map_err(|e| io_error(&temp.0, e))?;
+        drop(file);
+        let id = BlobId(hasher.finalize().into());
+        let path = shared.path(&id);
+        let folder = path.parent().unwrap_or(&shared.root);
+        make_folder(folder)?;
+        let kept = fs::metadata(&path).is_ok_and(|existing| existing.is_file() && existing.len() == length);
+        if !kept {
+            fs::rename(&temp.0, &path).map_err(|e| io_error(&path, e))?;
+        }
+        // Also where the file was there already: whoever put it there may not
+        // have come to this line yet.
+        sync_folder(folder)?;
+        let durable = &shared.durable[usize::from(id.0[0])];
+        if !durable.load(Ordering::Acquire) {
+            sync_folder(&shared.root)?;
+            durable.store(true, Ordering::Release);
+        }
+        Ok((id, length))
+    }
+}
+
+/// Makes one folder of mode 0700; one that exists is fine.
+pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        other => other.map_err(|e| io_error(path, e)),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(|e| io_error(path, e))
+}
+
+/// The paths in a folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let read = fs::read_dir(folder).map_err(|e| io_error(folder, e))?;
+    read.map(|entry| entry.map(|e| e.path()).map_err(|e| io_error(folder, e))).collect()
+}
+
+/// A file system error; a full disk or quota is told apart.
+pub(super) fn io_error(path: &Path, error: std::io::Error) -> StoreError {
+    let text = format!("{}: {error}", path.display());
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(text),
+        _ => StoreError::Failed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,497 @@
+//! The default store: one redb file, one writer thread with group commit,
+//! and content-addressed files beside it.
+//!
+//! ```text
+//! state/            0700
+//!   lock            held as long as the store is open; names the process
+//!   tollgate.redb   0600
+//!   blobs/          see [`super::blob`]
+//! ```
+//!
+//! The writer takes what is queued, up to [`MAX_BATCH`], runs each work over
+//! an overlay of its own inside one transaction, and answers after the
+//! commit has been synced: also to those that said no, because what they saw
+//! may have been written by a neighbour in the batch.
+//!
+//! Promises: those of [`super`]; after a failed commit the file is opened
+//! anew, so a full disk that is freed again needs no restart. Doesn't know:
+//! what the values mean.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{Read, Write};
+use std::ops::Bound;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ::redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError,
+    WriteTransaction,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::blob::{Blobs, FILE_MODE, FOLDER_MODE, io_error};
+use super::overlay::{Base, Changes, Overlay, Span, Visit};
+use super::{BoxFuture, Reader, Store, StoreError, Table, Work, from_json};
+
+/// The schema that this program writes, and the newest that it reads.
+pub const SCHEMA: u64 = 1;
+/// Key of the schema version in [`Table::Meta`].
+pub const SCHEMA_KEY: &[u8] = b"schema";
+/// Most work functions in one commit.
+pub const MAX_BATCH: usize = 256;
+/// Most work functions that wait; callers beyond wait to be queued.
+pub const MAX_QUEUE: usize = 1024;
+/// Memory for cached pages, in octets.
+pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
+/// How often a reopening looks whether the last reader is gone.
+const REOPEN_PAUSE: Duration = Duration::from_millis(5);
+/// How many times it looks.
+const REOPEN_TRIES: u32 = 2000;
+
+/// Name of the database in the state folder.
+pub const DATABASE_FILE: &str = "tollgate.redb";
+/// Name of the lock in the state folder.
+pub const LOCK_FILE: &str = "lock";
+/// Name of the folder of content-addressed files in the state folder.
+pub const BLOB_FOLDER: &str = "blobs";
+/// Most of the lock file that is read for a message.
+const MAX_LOCK_TEXT: u64 = 32;
+
+type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+type Answer = Result<bool, StoreError>;
+
+struct Job {
+    work: Work,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The store of one state folder.
+pub struct RedbStore {
+    /// `None` only while dropping.
+    jobs: Option<mpsc::Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+    slot: Arc<Slot>,
+    blobs: Blobs,
+    /// Released last.
+    _lock: File,
+}
+
+impl std::fmt::Debug for RedbStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedbStore").field("path", &self.slot.path).finish_non_exhaustive()
+    }
+}
+
+impl RedbStore {
+    /// Opens the state folder, making it where it is missing.
+    pub fn open(state_dir: &Path) -> Result<RedbStore, StoreError> {
+        make_private(state_dir)?;
+        let lock = take_lock(state_dir)?;
+        let path = state_dir.join(DATABASE_FILE);
+        let database = open_database(&path, state_dir)?;
+        check_schema(&database)?;
+        let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER))?;
+        let slot =
+            Arc::new(Slot { path, state_dir: state_dir.to_owned(), open: RwLock::new(Some(Arc::new(database))) });
+        let (jobs, queue) = mpsc::channel(MAX_QUEUE);
+        let writer = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn({
+                let slot = slot.clone();
+                move || write_batches(&slot, queue)
+            })
+            .map_err(|e| StoreError::Failed(e.to_string()))?;
+        Ok(RedbStore { jobs: Some(jobs), writer: Some(writer), slot, blobs, _lock: lock })
+    }
+}
+
+impl Drop for RedbStore {
+    fn drop(&mut self) {
+        // The writer ends when the last sender is gone and the queue is empty.
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Store for RedbStore {
+    fn read(&self, work: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError> {
+        let database = self.slot.current()?;
+        let snapshot = Snapshot(database.begin_read().map_err(failed)?);
+        work(&Overlay::new(&snapshot));
+        Ok(())
+    }
+
+    fn write(&self, work: Work) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let closed = || StoreError::Failed("the store's writer has ended".into());
+            let (answer, answered) = oneshot::channel();
+            let jobs = self.jobs.as_ref().ok_or_else(closed)?;
+            jobs.send(Job { work, answer }).await.map_err(|_| closed())?;
+            answered.await.map_err(|_| closed())?
+        })
+    }
+
+    fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+}
+
+// ---- opening -------------------------------------------------------------
+
+/// Makes the state folder, and takes it from everybody else's eyes.
+fn make_private(state_dir: &Path) -> Result<(), StoreError> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(state_dir).map_err(|e| io_error(state_dir, e))?;
+    restrict(state_dir, FOLDER_MODE)
+}
+
+/// Takes every permission beyond `mode` away.
+fn restrict(path: &Path, mode: u32) -> Result<(), StoreError> {
+    let found = fs::metadata(path).map_err(|e| io_error(path, e))?.permissions().mode() & 0o7777;
+    if found & !mode != 0 {
+        fs::set_permissions(path, Permissions::from_mode(found & mode)).map_err(|e| io_error(path, e))?;
+    }
+    Ok(())
+}
+
+/// Opens or makes a file that only its owner may read.
+fn private_file(path: &Path) -> Result<File, StoreError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(FILE_MODE)
+        .open(path)
+        .map_err(|e| io_error(path, e))?;
+    restrict(path, FILE_MODE)?;
+    Ok(file)
+}
+
+/// Takes the folder's lock, or says which process holds it.
+fn take_lock(state_dir: &Path) -> Result<File, StoreError> {
+    let path = state_dir.join(LOCK_FILE);
+    let mut file = private_file(&path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only for the message: a lock without a readable number is a lock too.
+            let _ = file.take(MAX_LOCK_TEXT).read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => String::new(),
+                pid => format!(" (process {pid})"),
+            };
+            return Err(StoreError::InUse(format!("{}{holder}", state_dir.display())));
+        }
+        Err(TryLockError::Error(e)) => return Err(io_error(&path, e)),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(|e| io_error(&path, e))?;
+    Ok(file)
+}
+
+fn open_database(path: &Path, state_dir: &Path) -> Result<Database, StoreError> {
+    // redb would make the file readable for the group; an empty one it fills.
+    drop(private_file(path)?);
+    Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|e| match e {
+        ::redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(state_dir.display().to_string()),
+        other => failed(other),
+    })
+}
+
+/// Writes the schema version into a new database; refuses a newer one.
+fn check_schema(database: &Database) -> Result<(), StoreError> {
+    let snapshot = database.begin_read().map_err(failed)?;
+    match snapshot.open_table(definition(Table::Meta)) {
+        Ok(meta) => {
+            let stored = get(&meta, SCHEMA_KEY)?;
+            let damaged = || StoreError::Damaged { table: Table::Meta, why: "no schema version".into() };
+            let found: u64 = from_json(Table::Meta, &stored.ok_or_else(damaged)?)?;
+            if found > SCHEMA {
+                return Err(StoreError::Newer { found, known: SCHEMA });
+            }
+            Ok(())
+        }
+        Err(TableError::TableDoesNotExist(_)) => write_schema(database, SCHEMA),
+        Err(other) => Err(failed(other)),
+    }
+}
+
+fn write_schema(database: &Database, schema: u64) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write().map_err(failed)?;
+    transaction.set_durability(Durability::Immediate).map_err(failed)?;
+    {
+        let mut meta = transaction.open_table(definition(Table::Meta)).map_err(failed)?;
+        meta.insert(SCHEMA_KEY, schema.to_string().as_bytes()).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+/// The name of each table in the file; never changes for a table once used.
+fn definition(table: Table) -> Definition {
+    TableDefinition::new(match table {
+        Table::Meta => "meta",
+        Table::Key => "key",
+        Table::Hold => "hold",
+        Table::Ledger => "ledger",
+        Table::Receipt => "receipt",
+        Table::Mirror => "mirror",
+        Table::View => "view",
+        Table::Decision => "decision",
+        Table::DecisionIndex => "decision_index",
+        Table::Local => "local",
+        Table::Subscription => "subscription",
+        Table::Correction => "correction",
+        Table::Correspondent => "correspondent",
+        Table::Web => "web",
+    })
+}
+
+/// A redb error; a full disk or quota is told apart.
+fn failed(error: impl Into<::redb::Error>) -> StoreError {
+    match error.into() {
+        ::redb::Error::Io(e) => io_error(Path::new(DATABASE_FILE), e),
+        other => StoreError::Failed(other.to_string()),
+    }
+}
+
+// ---- reading -------------------------------------------------------------
+
+fn get(table: &impl ReadableTable<&'static [u8], &'static [u8]>, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(table.get(key).map_err(failed)?.map(|value| value.value().to_vec()))
+}
+
+fn each(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    span: Span<'_>,
+    back: bool,
+    visit: Visit<'_>,
+) -> Result<(), StoreError> {
+    if span.is_empty() {
+        return Ok(());
+    }
+    let end = span.end();
+    let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let mut range = table.range::<&[u8]>((Bound::Included(span.start()), upper)).map_err(failed)?;
+    while let Some(pair) = if back { range.next_back() } else { range.next() } {
+        let (key, value) = pair.map_err(failed)?;
+        if visit(key.value(), value.value()).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A snapshot; a table that was never written is empty.
+struct Snapshot(ReadTransaction);
+
+impl Snapshot {
+    fn table(&self, table: Table) -> Result<Option<::redb::ReadOnlyTable<&'static [u8], &'static [u8]>>, StoreError> {
+        match self.0.open_table(definition(table)) {
+            Ok(open) => Ok(Some(open)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(other) => Err(failed(other)),
+        }
+    }
+}
+
+impl Base for Snapshot {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.table(table)?.map_or(Ok(None), |t| get(&t, key))
+    }
+
+    fn each(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.table(table)?.map_or(Ok(()), |t| each(&t, span, false, visit))
+    }
+
+    fn each_back(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.table(table)?.map_or(Ok(()), |t| each(&t, span, true, visit))
+    }
+}
+
+// ---- writing -------------------------------------------------------------
+
+type OpenTable<'t> = ::redb::Table<'t, &'static [u8], &'static [u8]>;
+
+/// An open write transaction; tables are opened when first used.
+struct Pending<'t> {
+    transaction: &'t WriteTransaction,
+    tables: RefCell<BTreeMap<Table, OpenTable<'t>>>,
+}
+
+impl<'t> Pending<'t> {
+    fn with<T>(
+        &self,
+        table: Table,
+        act: impl FnOnce(&mut OpenTable<'t>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut tables = self.tables.borrow_mut();
+        let open = match tables.entry(table) {
+            std::collections::btree_map::Entry::Occupied(open) => open.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(self.transaction.open_table(definition(table)).map_err(failed)?)
+            }
+        };
+        act(open)
+    }
+
+    fn apply(&self, changed: BTreeMap<Table, Changes>) -> Result<(), StoreError> {
+        for (table, changes) in changed {
+            self.with(table, |open| {
+                for (key, change) in changes {
+                    match change {
+                        Some(value) => open.insert(key.as_slice(), value.as_slice()).map(drop),
+                        None => open.remove(key.as_slice()).map(drop),
+                    }
+                    .map_err(failed)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Base for Pending<'_> {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(table, |open| get(open, key))
+    }
+
+    fn each(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.with(table, |open| each(open, span, false, visit))
+    }
+
+    fn each_back(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.with(table, |open| each(open, span, true, visit))
+    }
+}
+
+/// The writer thread: until every sender is gone.
+fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
+    let mut batch = Vec::new();
+    while let Some(first) = queue.blocking_recv() {
+        batch.push(first);
+        while batch.len() < MAX_BATCH {
+            match queue.try_recv() {
+                Ok(next) => batch.push(next),
+                Err(_) => break,
+            }
+        }
+        let outcome = slot.for_writing().and_then(|database| run_batch(&database, &mut batch));
+        match outcome {
+            Ok(verdicts) => {
+                for (job, verdict) in batch.drain(..).zip(verdicts) {
+                    // Nobody waits any more where the caller was dropped.
+                    let _ = job.answer.send(verdict);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a commit failed");
+                slot.close();
+                for job in batch.drain(..) {
+                    let _ = job.answer.send(Err(copy(&error)));
+                }
+            }
+        }
+    }
+}
+
+/// One transaction: each job's verdict after the commit, or the error that
+/// undid them all.
+fn run_batch(database: &Database, batch: &mut [Job]) -> Result<Vec<Answer>, StoreError> {
+    let mut transaction = database.begin_write().map_err(failed)?;
+    transaction.set_durability(Durability::Immediate).map_err(failed)?;
+    let mut verdicts = Vec::with_capacity(batch.len());
+    let mut dirty = false;
+    {
+        let pending = Pending { transaction: &transaction, tables: RefCell::default() };
+        for job in batch {
+            let mut overlay = Overlay::new(&pending);
+            let run = catch_unwind(AssertUnwindSafe(|| (job.work)(&mut overlay)));
+            verdicts.push(match run {
+                Ok(Ok(())) => {
+                    let changed = overlay.into_changes();
+                    dirty |= !changed.is_empty();
+                    pending.apply(changed)?;
+                    Ok(true)
+                }
+                Ok(Err(())) => Ok(false),
+                Err(_) => Err(StoreError::Failed("the work panicked; nothing of it was written".into())),
+            });
+        }
+    }
+    if dirty {
+        transaction.commit().map_err(failed)?;
+    } else {
+        transaction.abort().map_err(failed)?;
+    }
+    Ok(verdicts)
+}
+
+fn copy(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::InUse(s) => StoreError::InUse(s.clone()),
+        StoreError::Newer { found, known } => StoreError::Newer { found: *found, known: *known },
+        StoreError::Full(s) => StoreError::Full(s.clone()),
+        StoreError::Damaged { table, why } => StoreError::Damaged { table: *table, why: why.clone() },
+        StoreError::Failed(s) => StoreError::Failed(s.clone()),
+    }
+}
+
+/// The open database, replaced after a failed commit: redb refuses all
+/// further work on a file that an I/O error was seen on.
+struct Slot {
+    path: PathBuf,
+    state_dir: PathBuf,
+    open: RwLock<Option<Arc<Database>>>,
+}
+
+impl Slot {
+    fn current(&self) -> Result<Arc<Database>, StoreError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.clone().ok_or_else(|| StoreError::Failed("the database is closed after a failure".into()))
+    }
+
+    /// The database; opened anew where it was closed.
+    fn for_writing(&self) -> Result<Arc<Database>, StoreError> {
+        if let Ok(open) = self.current() {
+            return Ok(open);
+        }
+        let database = Arc::new(open_database(&self.path, &self.state_dir)?);
+        check_schema(&database)?;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database.clone());
+        Ok(database)
+    }
+
+    /// Closes the database when its last reader is gone, and tries to open
+    /// it again; where that fails, the next write tries once more.
+    fn close(&self) {
+        let taken = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut database) = taken else { return };
+        for _ in 0..REOPEN_TRIES {
+            match Arc::try_unwrap(database) {
+                Ok(last) => {
+                    drop(last);
+                    if let Err(error) = self.for_writing() {
+                        tracing::error!(%error, "the database can't be opened again yet");
+                    }
+                    return;
+                }
+                Err(shared) => database = shared,
+            }
+            thread::sleep(REOPEN_PAUSE);
+        }
+        // A reader that never ends keeps the file; it stays usable for reading.
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
+    }
+}
+
+#[cfg(test)]
+mod tests;

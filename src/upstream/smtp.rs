@@ -1,0 +1,1 @@
+//! The submission client. To come.

@@ -1,0 +1,1 @@
+//! SMTP framing. To come.
