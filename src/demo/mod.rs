@@ -8,6 +8,7 @@
 //! It is a provider for the demo and for tests. Mailboxes live in memory (and
 //! are mirrored to the folder), so it is no place for a real archive.
 
+pub mod client;
 pub mod faults;
 pub mod provider;
 
