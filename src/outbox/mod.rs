@@ -223,4 +223,6 @@ impl Outbox {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

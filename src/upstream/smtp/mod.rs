@@ -389,4 +389,6 @@ fn client_name(stream: &Stream) -> String {
 }
 
 #[cfg(test)]
+pub(crate) mod scripted;
+#[cfg(test)]
 mod tests;

@@ -1,1 +1,0 @@
-//! The submission client. To come.

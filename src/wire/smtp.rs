@@ -1,1 +1,0 @@
-//! SMTP framing. To come.
