@@ -107,12 +107,9 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// Loads the gateway's identity from the state folder, or makes it.
-    pub fn new(
-        config: Arc<Config>,
-        store: Arc<dyn Store>,
-        accounts: Arc<Accounts>,
-    ) -> Result<Outbox, IdentityError> {
+    /// Loads the gateway's identity from the state folder, or makes it. The
+    /// folder exists: the store was opened in it.
+    pub fn new(config: Arc<Config>, store: Arc<dyn Store>, accounts: Arc<Accounts>) -> Result<Outbox, IdentityError> {
         Self::tuned(config, store, accounts, Tuning::default())
     }
 

@@ -21,7 +21,8 @@ pub(crate) fn tuning() -> Tuning {
 
 /// An outbox and what it stands on.
 pub(crate) struct Bench {
-    pub(crate) folder: tempfile::TempDir,
+    /// Removed with the bench.
+    _folder: tempfile::TempDir,
     pub(crate) config: Arc<Config>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) accounts: Arc<Accounts>,
@@ -42,7 +43,7 @@ impl Bench {
         let outbox = Outbox::tuned(config.clone(), store.clone(), accounts.clone(), tuning).unwrap();
         outbox.set_embedded_submission(provider.endpoint(TlsMode::None));
         let account = accounts.ids().remove(0);
-        Bench { folder, config, store, accounts, outbox: Arc::new(outbox), account }
+        Bench { _folder: folder, config, store, accounts, outbox: Arc::new(outbox), account }
     }
 
     /// The hold once it is in `state`; panics after five seconds.

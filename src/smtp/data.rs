@@ -109,8 +109,7 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin + Send>(
     conn.reply(&Reply::new(354, "", "go ahead"));
     conn.flush().await?;
     let offer = services.offers.common(std::slice::from_ref(&principal.account), services.config.max_message_bytes);
-    let mut incoming =
-        Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false };
+    let mut incoming = Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false };
     let mut head = Vec::new();
     if let Way::Relay(_) = transaction.way {
         match read_header(&mut incoming, &mut head).await? {
@@ -147,11 +146,17 @@ async fn read_header<S: AsyncRead + AsyncWrite + Unpin + Send>(
     incoming: &mut Incoming<'_, S>,
     head: &mut Vec<u8>,
 ) -> Result<Result<(), Unfit>, End> {
-    let whole = |head: &[u8]| head.starts_with(b"\r\n") || memchr::memmem::find(head, b"\r\n\r\n").is_some();
-    while !incoming.ended && !whole(head) && head.len() < MAX_MARKS_HEADER {
+    let mut searched: usize = 0;
+    while !incoming.ended && head.len() < MAX_MARKS_HEADER {
         if let Err(unfit) = incoming.next(head).await? {
             return Ok(Err(unfit));
         }
+        // The empty line may begin in the octets before.
+        let from = searched.saturating_sub(3);
+        if head.starts_with(b"\r\n") || memchr::memmem::find(&head[from..], b"\r\n\r\n").is_some() {
+            break;
+        }
+        searched = head.len();
     }
     Ok(Ok(()))
 }

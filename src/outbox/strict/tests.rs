@@ -33,7 +33,8 @@ fn fields(more: &str) -> Result<Passed, Refusal> {
 
 #[test]
 fn an_ordinary_message_passes() {
-    let passed = fields("To: b@example.com\r\nSubject: =?utf-8?q?=C3=BC?=\r\n folded\r\nMessage-ID: <1@x>\r\n").unwrap();
+    let passed =
+        fields("To: b@example.com\r\nSubject: =?utf-8?q?=C3=BC?=\r\n folded\r\nMessage-ID: <1@x>\r\n").unwrap();
     assert_eq!(passed.subject.as_deref(), Some("=?utf-8?q?=C3=BC?= folded"));
     assert_eq!(passed.message_id.as_deref(), Some("<1@x>"));
     assert!(check(HEADER).is_ok(), "a header alone is a message");
@@ -68,7 +69,10 @@ fn fields_are_refused_with_their_reason() {
     }
     let many = "Keywords: x\r\n".repeat(MAX_FIELDS);
     assert_eq!(fields(&many), Err(Refusal::LongHeader));
-    assert_eq!(check_with(format!("{HEADER}Subject: \u{fc}\r\n\r\n").as_bytes(), &rules(false, true)).map(drop), Ok(()));
+    assert_eq!(
+        check_with(format!("{HEADER}Subject: \u{fc}\r\n\r\n").as_bytes(), &rules(false, true)).map(drop),
+        Ok(())
+    );
     let latin1 = [HEADER.as_bytes(), b"Subject: \xfc\r\n\r\n"].concat();
     assert_eq!(check_with(&latin1, &rules(false, true)), Err(Refusal::HeaderNotUtf8));
     assert_eq!(check(" folded first\r\n\r\n"), Err(Refusal::FieldSyntax));
@@ -101,7 +105,8 @@ fn long_lines_are_refused_anywhere() {
 
 /// A message of one part.
 fn leaf(kind: &str, encoding: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("{HEADER}MIME-Version: 1.0\r\nContent-Type: {kind}\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n");
+    let head =
+        format!("{HEADER}MIME-Version: 1.0\r\nContent-Type: {kind}\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n");
     [head.as_bytes(), body].concat()
 }
 
@@ -168,7 +173,10 @@ fn content_types_have_one_reading() {
     ] {
         assert_eq!(run(kind), Err(Refusal::ContentType), "{kind}");
     }
-    assert_eq!(run("message/external-body; access-type=URL"), Err(Refusal::TypeNotAllowed("message/external-body".into())));
+    assert_eq!(
+        run("message/external-body; access-type=URL"),
+        Err(Refusal::TypeNotAllowed("message/external-body".into()))
+    );
     assert_eq!(run("message/partial"), Err(Refusal::TypeNotAllowed("message/partial".into())));
     for kind in ["multipart/mixed", "multipart/mixed; boundary=\"\"", "multipart/mixed; boundary=\"a \""] {
         assert_eq!(run(kind), Err(Refusal::Boundary), "{kind}");
@@ -183,7 +191,10 @@ fn multipart(body: &str) -> Result<(), Refusal> {
 
 #[test]
 fn multiparts_are_closed_and_boundaries_can_not_be_mistaken() {
-    assert_eq!(multipart("pre\r\n--b\r\n\r\none\r\n--b \r\nContent-Type: text/html\r\n\r\n<p>\r\n--b--\r\npost\r\n"), Ok(()));
+    assert_eq!(
+        multipart("pre\r\n--b\r\n\r\none\r\n--b \r\nContent-Type: text/html\r\n\r\n<p>\r\n--b--\r\npost\r\n"),
+        Ok(())
+    );
     let inner = "--b\r\nContent-Type: multipart/alternative; boundary=c\r\n\r\n--c\r\n\r\nx\r\n";
     assert_eq!(multipart(&format!("{inner}--c--\r\n--b--\r\n")), Ok(()));
     assert_eq!(multipart(&format!("{inner}--b--\r\n")), Err(Refusal::Unclosed));
@@ -198,8 +209,12 @@ fn multiparts_are_closed_and_boundaries_can_not_be_mistaken() {
     assert_eq!(multipart("--b\r\nX-Odd: 1\r\n\r\n--b--\r\n"), Err(Refusal::FieldNotAllowed("X-Odd".into())));
     let twice = "--b\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\n\r\n--b--\r\n";
     assert_eq!(multipart(twice), Err(Refusal::Repeated("Content-Type".into())));
-    assert_eq!(multipart("--b\r\nContent-Transfer-Encoding: base64\r\n\r\nabc\r\n--b--\r\n"), Err(Refusal::BadlyEncoded));
-    let encoded = format!("{HEADER}Content-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: base64\r\n\r\n");
+    assert_eq!(
+        multipart("--b\r\nContent-Transfer-Encoding: base64\r\n\r\nabc\r\n--b--\r\n"),
+        Err(Refusal::BadlyEncoded)
+    );
+    let encoded =
+        format!("{HEADER}Content-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: base64\r\n\r\n");
     assert_eq!(check(&encoded), Err(Refusal::Encoding));
 }
 

@@ -47,9 +47,9 @@ pub struct Timeouts {
     pub other: Duration,
 }
 
-/// RFC 5321 §4.5.3.2.1 to §4.5.3.2.6. The greeting has five minutes there;
-/// an app password's server that takes one is as good as down, and a person
-/// waits in front of it.
+/// RFC 5321 §4.5.3.2.2 to §4.5.3.2.6. Deviation from §4.5.3.2.1 (five minutes
+/// for the greeting): a person's client waits in front of it and gives up
+/// sooner; a refusal for now after one minute is what it can use.
 pub const TIMEOUTS: Timeouts = Timeouts {
     greeting: Duration::from_secs(60),
     mail: Duration::from_secs(5 * 60),
@@ -319,12 +319,7 @@ impl Submission {
     }
 
     /// Writes one or more command lines and reads the first reply.
-    async fn command(
-        &mut self,
-        step: &'static str,
-        lines: &str,
-        timeout: Duration,
-    ) -> Result<Reply, SubmissionError> {
+    async fn command(&mut self, step: &'static str, lines: &str, timeout: Duration) -> Result<Reply, SubmissionError> {
         if !self.reader.is_empty() {
             self.stream = None;
             return Err(SubmissionError::OutOfStep);

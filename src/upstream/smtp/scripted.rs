@@ -35,7 +35,14 @@ impl Default for Script {
     fn default() -> Self {
         Script {
             greeting: "220 provider.example.com ESMTP",
-            ehlo: vec!["provider.example.com", "PIPELINING", "SIZE 1000000", "8BITMIME", "SMTPUTF8", "AUTH PLAIN LOGIN"],
+            ehlo: vec![
+                "provider.example.com",
+                "PIPELINING",
+                "SIZE 1000000",
+                "8BITMIME",
+                "SMTPUTF8",
+                "AUTH PLAIN LOGIN",
+            ],
             starttls: "220 go",
             auth: "235 2.7.0 ok",
             mail: "250 2.1.0 ok",
@@ -159,7 +166,8 @@ impl Provider {
                     say(&mut stream, script.mail).await?;
                 }
                 "RCPT" => {
-                    let reply = script.rcpt.iter().find(|(word, _)| line.contains(word)).map_or("250 2.1.5 ok", |r| r.1);
+                    let reply =
+                        script.rcpt.iter().find(|(word, _)| line.contains(word)).map_or("250 2.1.5 ok", |r| r.1);
                     if reply.starts_with('2') {
                         open.rcpt.push(line);
                     }

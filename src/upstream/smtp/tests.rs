@@ -136,9 +136,10 @@ async fn bare_line_ends_are_never_sent() {
 
 #[tokio::test]
 async fn after_the_dot_silence_and_loss_are_unknown_and_a_reply_is_a_reply() {
-    for (dot, code) in [(Dot::Silence, None), (Dot::Close, None), (Dot::Reply("354 what"), None), (Dot::Reply("x"), None)]
-        .into_iter()
-        .chain([(Dot::Reply("451 4.3.0 later"), Some(451)), (Dot::Reply("554 5.7.1 no"), Some(554))])
+    for (dot, code) in
+        [(Dot::Silence, None), (Dot::Close, None), (Dot::Reply("354 what"), None), (Dot::Reply("x"), None)]
+            .into_iter()
+            .chain([(Dot::Reply("451 4.3.0 later"), Some(451)), (Dot::Reply("554 5.7.1 no"), Some(554))])
     {
         let provider = Provider::start(Script { dot: dot.clone(), ..Script::default() }).await;
         let mut submission = ready(&provider).await;
@@ -165,7 +166,8 @@ async fn starttls_is_needed_where_it_is_configured() {
     let provider = Provider::start(Script::default()).await;
     assert!(matches!(connect(&provider, TlsMode::StartTls).await, Err(SubmissionError::NoStartTls)));
     let ehlo = vec!["p", "STARTTLS", "AUTH PLAIN"];
-    let provider = Provider::start(Script { ehlo, starttls: "220 go\r\n250 2.0.0 injected", ..Script::default() }).await;
+    let provider =
+        Provider::start(Script { ehlo, starttls: "220 go\r\n250 2.0.0 injected", ..Script::default() }).await;
     assert!(matches!(connect(&provider, TlsMode::StartTls).await, Err(SubmissionError::PlaintextInjected)));
     provider.script(|s| s.starttls = "454 4.7.0 no");
     assert!(matches!(connect(&provider, TlsMode::StartTls).await, Err(SubmissionError::NoStartTls)));
