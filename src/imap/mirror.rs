@@ -318,6 +318,16 @@ impl Mirror {
         matches!(self.settings.provider, Provider::Embedded)
     }
 
+    /// The decision of the message that people see under a UID.
+    pub fn decision_at(&self, mailbox: &[u8], uid: u32) -> Option<String> {
+        let state = self.state();
+        let place = state.lanes.as_ref()?.find(mailbox)?;
+        match state.view((Audience::People, place))?.get(ViewUid::new(uid)?)?.source {
+            Source::Upstream(up) => state.messages.get(&up)?.row.decision.clone(),
+            Source::Local(_) => None,
+        }
+    }
+
     /// Changes whenever a view or a flag changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
