@@ -122,11 +122,8 @@ impl Outbox {
             if payload.hash().to_string() != displayed {
                 return Err(ApproveError::HashDiffers);
             }
-            let event = Event::Approved {
-                hold: hold.id.to_string(),
-                payload: payload.hash(),
-                approver: approver.clone(),
-            };
+            let event =
+                Event::Approved { hold: hold.id.to_string(), payload: payload.hash(), approver: approver.clone() };
             hold.approver = Some(approver.clone());
             hold.next_attempt = Some(now);
             let entry = approve_transition(w, &mut hold, clock, event)?;
@@ -142,13 +139,7 @@ impl Outbox {
     }
 
     /// Denies a hold.
-    pub async fn deny(
-        &self,
-        account: &AccountId,
-        id: &HoldId,
-        reason: &str,
-        approver: &str,
-    ) -> Result<(), HoldError> {
+    pub async fn deny(&self, account: &AccountId, id: &HoldId, reason: &str, approver: &str) -> Result<(), HoldError> {
         let event = Event::Denied { hold: id.to_string(), approver: approver.to_owned() };
         let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
         let reason = (!reason.is_empty()).then_some(reason);
@@ -163,12 +154,7 @@ impl Outbox {
 
     /// A person saw that the outcome is unknown and wants the same octets to
     /// be held again; the new hold needs an approval of its own.
-    pub async fn resend_unknown(
-        &self,
-        account: &AccountId,
-        id: &HoldId,
-        approver: &str,
-    ) -> Result<HoldId, HoldError> {
+    pub async fn resend_unknown(&self, account: &AccountId, id: &HoldId, approver: &str) -> Result<HoldId, HoldError> {
         let again = HoldId::random()?;
         let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
         let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
@@ -274,12 +260,7 @@ fn insert(w: &mut dyn Writer, id: HoldId, intake: Intake, ttl: i64, clock: i64) 
 }
 
 /// The state was checked before, so only the store can fail here.
-fn approve_transition(
-    w: &mut dyn Writer,
-    hold: &mut Hold,
-    clock: i64,
-    event: Event,
-) -> Result<Entry, ApproveError> {
+fn approve_transition(w: &mut dyn Writer, hold: &mut Hold, clock: i64, event: Event) -> Result<Entry, ApproveError> {
     step(hold.state, Transition::Approve).map_err(|illegal| ApproveError::NotHeld(illegal.state))?;
     match record::transition(w, hold, Transition::Approve, clock, event, None) {
         Ok(entry) => Ok(entry),

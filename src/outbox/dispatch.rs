@@ -9,11 +9,11 @@ use std::io::Read;
 
 use sha2::{Digest, Sha256};
 
+use super::Outbox;
 use super::failpoint;
 use super::hold::{Hold, HoldError};
 use super::record;
 use super::route::RouteError;
-use super::Outbox;
 use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope};
 use crate::floor::payload::PayloadHash;

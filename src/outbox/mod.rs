@@ -108,11 +108,7 @@ impl std::fmt::Debug for Outbox {
 
 impl Outbox {
     /// Loads the gateway's identity from the state folder, or makes it.
-    pub fn new(
-        config: Arc<Config>,
-        store: Arc<dyn Store>,
-        accounts: Arc<Accounts>,
-    ) -> Result<Outbox, IdentityError> {
+    pub fn new(config: Arc<Config>, store: Arc<dyn Store>, accounts: Arc<Accounts>) -> Result<Outbox, IdentityError> {
         Self::tuned(config, store, accounts, Tuning::default())
     }
 

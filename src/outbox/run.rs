@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Outbox;
 use super::dispatch::Outcome;
 use super::hold::{Hold, HoldError};
 use super::record;
-use super::Outbox;
 use crate::floor::ledger::Event;
 use crate::floor::submission::{Refusal, State, Transition};
 use crate::store;
@@ -59,9 +59,8 @@ impl Outbox {
 
     /// Expires and starts what is due; says how long nothing else is.
     async fn turn(self: &Arc<Self>, attempts: &mut JoinSet<()>) -> Result<Duration, HoldError> {
-        let (open, now) = store::read(self.store.as_ref(), |r| -> Result<_, HoldError> {
-            Ok((record::open(r)?, self.now(r)?))
-        })?;
+        let (open, now) =
+            store::read(self.store.as_ref(), |r| -> Result<_, HoldError> { Ok((record::open(r)?, self.now(r)?)) })?;
         let mut next = i64::try_from(MAX_SLEEP.as_secs()).unwrap_or(i64::MAX);
         for hold in open {
             let due = match hold.state {

@@ -109,8 +109,7 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin + Send>(
     conn.reply(&Reply::new(354, "", "go ahead"));
     conn.flush().await?;
     let offer = services.offers.common(std::slice::from_ref(&principal.account), services.config.max_message_bytes);
-    let mut incoming =
-        Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false };
+    let mut incoming = Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false };
     let mut head = Vec::new();
     if let Way::Relay(_) = transaction.way {
         match read_header(&mut incoming, &mut head).await? {

@@ -86,14 +86,8 @@ impl Transaction {
             Decision::Hold(reason) => Way::Held(reason),
             Decision::NoHold(_) => Way::Relay(Box::new(connect(services, &principal.account).await?)),
         };
-        let mut this = Transaction {
-            from: from.as_str().to_owned(),
-            parameters,
-            to: Vec::new(),
-            way,
-            addresses,
-            external: false,
-        };
+        let mut this =
+            Transaction { from: from.as_str().to_owned(), parameters, to: Vec::new(), way, addresses, external: false };
         let reply = match &mut this.way {
             Way::Held(_) => Reply::new(250, "2.1.0", "sender ok"),
             Way::Relay(submission) => match submission.mail(&this.from, &parameters).await {

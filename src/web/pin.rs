@@ -95,8 +95,7 @@ pub async fn set(store: &dyn Store, account: &AccountId, pin: &str) -> Result<()
     let mut salt = [0; OCTETS];
     getrandom::fill(&mut salt).map_err(|e| PinError::Failed(e.to_string()))?;
     let hash = stretch(pin, salt, MEMORY_KIB, PASSES).await?;
-    let record =
-        Record { salt, hash, memory_kib: MEMORY_KIB, passes: PASSES, failed: 0, locks: 0, locked_until: 0 };
+    let record = Record { salt, hash, memory_kib: MEMORY_KIB, passes: PASSES, failed: 0, locks: 0, locked_until: 0 };
     let key = key(account);
     store::write(store, move |w| -> Result<(), PinError> { Ok(store::put_json(w, Table::Web, &key, &record)?) }).await
 }
@@ -249,11 +248,14 @@ mod tests {
     #[tokio::test]
     async fn attempts_at_once_are_counted_one_by_one() {
         let (_folder, store, account) = ready().await;
-        let tries = (0..12).map(|_| verify_at(&store, &account, "wrong", NOON)).collect::<Vec<_>>();
-        let mut wrong = 0;
-        for attempt in tries {
-            wrong += usize::from(matches!(attempt.await, Err(PinError::Wrong { .. })));
+        let store = Arc::new(store);
+        let mut tries = tokio::task::JoinSet::new();
+        for _ in 0..12 {
+            let (store, account) = (store.clone(), account.clone());
+            tries.spawn(async move { verify_at(store.as_ref(), &account, "wrong", NOON).await });
         }
+        let said = tries.join_all().await;
+        let wrong = said.iter().filter(|s| matches!(s, Err(PinError::Wrong { .. }))).count();
         assert_eq!(wrong, ATTEMPTS as usize - 1);
     }
 

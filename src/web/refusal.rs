@@ -131,7 +131,8 @@ fn said_of_pin(error: &PinError) -> Option<Said> {
             "Set one at the console with: tollgate pin set. Until then nothing can be approved.".into(),
         ),
         PinError::Wrong { left } => {
-            let text = format!("That is not the PIN. Nothing was changed. {left} more before it is locked for a while.");
+            let text =
+                format!("That is not the PIN. Nothing was changed. {left} more before it is locked for a while.");
             (StatusCode::FORBIDDEN, "Wrong PIN", text)
         }
         PinError::Locked { until } => {

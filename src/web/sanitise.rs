@@ -22,9 +22,49 @@ use crate::mail::mime::visible::{Shape, reveal};
 
 /// Elements that are kept.
 pub const KEPT: [&str; 43] = [
-    "p", "div", "br", "hr", "span", "b", "strong", "i", "em", "u", "s", "del", "ins", "sub", "sup", "small", "h1", "h2",
-    "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tfoot", "tr", "td", "th",
-    "caption", "blockquote", "pre", "code", "cite", "abbr", "q", "center",
+    "p",
+    "div",
+    "br",
+    "hr",
+    "span",
+    "b",
+    "strong",
+    "i",
+    "em",
+    "u",
+    "s",
+    "del",
+    "ins",
+    "sub",
+    "sup",
+    "small",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "dl",
+    "dt",
+    "dd",
+    "table",
+    "thead",
+    "tbody",
+    "tfoot",
+    "tr",
+    "td",
+    "th",
+    "caption",
+    "blockquote",
+    "pre",
+    "code",
+    "cite",
+    "abbr",
+    "q",
+    "center",
 ];
 /// Deepest nesting that is written; deeper elements lose their tags, not their text.
 const MAX_OPEN: usize = 100;
@@ -304,8 +344,11 @@ mod tests {
 
     #[test]
     fn links_and_images_are_shown_with_their_target() {
-        let out = sanitise("<p>See <a href=\"https://evil.example/?a=1&b\">bank</a><img src=http://t.example/1 alt=logo>");
-        assert!(out.contains("<span class=\"link\">bank</span> <span class=\"target\">⟨https://evil.example/?a=1&amp;b⟩"));
+        let out =
+            sanitise("<p>See <a href=\"https://evil.example/?a=1&b\">bank</a><img src=http://t.example/1 alt=logo>");
+        assert!(
+            out.contains("<span class=\"link\">bank</span> <span class=\"target\">⟨https://evil.example/?a=1&amp;b⟩")
+        );
         assert!(out.contains("[img: logo]") && out.contains("⟨http://t.example/1⟩"), "{out}");
         assert!(sanitise("<a href=javascript:x>y</a>").contains("⟨javascript:x⟩"));
     }

@@ -187,7 +187,10 @@ mod tests {
         let all = store::read(&store, |r| r.scan(Table::Web, PREFIX, b"", 100)).unwrap();
         assert_eq!(all.len(), MAX_PER_ACCOUNT);
         let last = begin(&store, &account, NOON + 99).await.unwrap();
-        assert!(!all.iter().any(|(k, v)| String::from_utf8_lossy(k).contains(&last) || String::from_utf8_lossy(v).contains(&last)));
+        assert!(
+            !all.iter()
+                .any(|(k, v)| String::from_utf8_lossy(k).contains(&last) || String::from_utf8_lossy(v).contains(&last))
+        );
         end(&store, &last).await.unwrap();
         assert!(find(&store, &last, NOON).unwrap().is_none());
     }
