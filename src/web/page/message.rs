@@ -143,7 +143,7 @@ fn who(hold: &Hold, view: &MessageView, recipients: &[Recipient]) -> Markup {
                 @for r in recipients {
                     li {
                         span.address { (r.address) }
-                        @if r.outside { span.tag.out { "outside" } }
+                        @if r.outside { span.tag.outside { "outside" } }
                         @if r.unnamed { span.tag.hidden { "in no header field" } }
                         @if let Some((unicode, ascii)) = &r.forms { span.forms { (unicode) " is " (ascii) } }
                     }
