@@ -12,10 +12,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Deserializer, Serialize};
 use unicode_normalization::is_nfc;
 
-/// Longest local part in octets (RFC 5321 §4.5.3.1.1).
-pub const MAX_LOCAL: usize = 64;
-/// Longest domain in octets (RFC 5321 §4.5.3.1.2).
-pub const MAX_DOMAIN: usize = 255;
+use crate::mail::address::{MAX_DOMAIN, MAX_LOCAL};
+
 /// Longest path in octets without its brackets (RFC 5321 §4.5.3.1.3).
 pub const MAX_PATH: usize = 254;
 

@@ -258,8 +258,11 @@ impl FromStr for LedgerHead {
     type Err = NotAHead;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (number, hash) = text.trim().split_once(':').ok_or(NotAHead)?;
-        let number = number.parse().map_err(|_| NotAHead)?;
+        let (digits, hash) = text.trim().split_once(':').ok_or(NotAHead)?;
+        let number: u64 = digits.parse().map_err(|_| NotAHead)?;
+        if number == 0 || number.to_string() != digits {
+            return Err(NotAHead);
+        }
         Ok(LedgerHead { number, hash: hash.parse().map_err(|_| NotAHead)? })
     }
 }

@@ -82,4 +82,4 @@ impl Payload {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::floor) mod tests;

@@ -53,6 +53,8 @@ pub struct Expect<'a> {
     pub envelope: Option<&'a Envelope>,
     /// The account.
     pub account: Option<&'a str>,
+    /// The hold.
+    pub hold: Option<&'a str>,
     /// Host and login of the provider's submission server.
     pub upstream: Option<(&'a str, &'a str)>,
     /// The approver.
@@ -72,6 +74,7 @@ impl<'a> Expect<'a> {
             message: None,
             envelope: None,
             account: None,
+            hold: None,
             upstream: None,
             approver: None,
             spent: false,
@@ -98,6 +101,9 @@ pub enum Mismatch {
     /// The account.
     #[error("the account differs")]
     Account,
+    /// The hold.
+    #[error("the hold differs")]
+    Hold,
     /// Host or login of the provider.
     #[error("the provider differs")]
     Upstream,
@@ -141,6 +147,22 @@ pub enum ReceiptError {
     /// The ledger has no such approval.
     #[error("the ledger holds no such approval")]
     Chain,
+}
+
+impl ReceiptError {
+    /// A short code, as in vectors and JSON output.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ReceiptError::Schema { .. } => "schema",
+            ReceiptError::Action { .. } => "action",
+            ReceiptError::Payload(_) => "payload",
+            ReceiptError::Approver => "approver",
+            ReceiptError::Expired { .. } => "expired",
+            ReceiptError::Spent => "spent",
+            ReceiptError::Signature => "signature",
+            ReceiptError::Chain => "chain",
+        }
+    }
 }
 
 /// Signs `payload` as approved. `head` is that of the ledger's `approved`
@@ -194,7 +216,7 @@ impl Receipt {
 
     /// Checks everything that can be known from the receipt and `expect`, in
     /// this order: schema, action, payload hash, message, envelope, account,
-    /// provider, approver, signature, expiry, spent.
+    /// hold, provider, approver, signature, expiry, spent.
     pub fn verify(&self, keys: &[VerifyingKey], expect: &Expect<'_>) -> Result<Verified, ReceiptError> {
         let p = &self.payload;
         if p.schema != SCHEMA {
@@ -236,6 +258,9 @@ impl Receipt {
         }
         if expect.account.is_some_and(|account| account != p.account) {
             return differs(Mismatch::Account);
+        }
+        if expect.hold.is_some_and(|hold| hold != p.hold_id) {
+            return differs(Mismatch::Hold);
         }
         if expect.upstream.is_some_and(|upstream| upstream != (p.upstream_host.as_str(), p.upstream_login.as_str())) {
             return differs(Mismatch::Upstream);

@@ -93,3 +93,6 @@ impl Release {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

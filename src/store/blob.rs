@@ -150,6 +150,11 @@ impl BlobWriter {
     /// and the length in octets.
     pub fn finish(self) -> Result<(BlobId, u64), StoreError> {
         let BlobWriter { shared, temp, file, hasher, length } = self;
+        // A write that failed half-way left octets that were not hashed.
+        let written = file.metadata().map_err(|e| io_error(&temp.0, e))?.len();
+        if written != length {
+            return Err(StoreError::Failed(format!("{}: {written} octets instead of {length}", temp.0.display())));
+        }
         file.sync_all().map_err(|e| io_error(&temp.0, e))?;
         drop(file);
         let id = BlobId(hasher.finalize().into());

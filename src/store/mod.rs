@@ -72,6 +72,11 @@ pub const TABLES: [Table; 14] = [
     Table::Web,
 ];
 
+/// The schema that this program writes, and the newest that it reads.
+pub const SCHEMA: u64 = 1;
+/// Key of the schema version in [`Table::Meta`], a JSON number.
+pub const SCHEMA_KEY: &[u8] = b"schema";
+
 /// Why the store could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -102,6 +107,9 @@ pub enum StoreError {
     Failed(String),
 }
 
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// Reads inside one snapshot or transaction.
 pub trait Reader {
     /// The value of `key`, where there is one.
@@ -109,15 +117,9 @@ pub trait Reader {
     /// Up to `limit` pairs whose keys start with `prefix` and are greater
     /// than or equal to `from` (an empty `from` means from the first),
     /// ascending.
-    fn scan(
-        &self,
-        table: Table,
-        prefix: &[u8],
-        from: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError>;
+    fn scan(&self, table: Table, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError>;
     /// The pair with the greatest key that starts with `prefix`.
-    fn last(&self, table: Table, prefix: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError>;
+    fn last(&self, table: Table, prefix: &[u8]) -> Result<Option<Pair>, StoreError>;
 }
 
 /// Reads and writes inside one transaction.
@@ -135,7 +137,7 @@ pub type Work = Box<dyn FnMut(&mut dyn Writer) -> Result<(), ()> + Send>;
 /// A future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What an implementation provides. Callers use [`read`] and [`write`].
+/// What an implementation provides. Callers use [`read()`] and [`write()`].
 pub trait Store: Send + Sync + 'static {
     /// Runs `work` over one snapshot.
     fn read(&self, work: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError>;

@@ -7,10 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::{Reader, StoreError, Table, Writer};
+use super::{Pair, Reader, StoreError, Table, Writer};
 
-/// A pair of key and value.
-pub(super) type Pair = (Vec<u8>, Vec<u8>);
 /// Sees pairs one after another until it breaks.
 pub(super) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
@@ -145,3 +143,6 @@ impl Writer for Overlay<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,12 @@
 //! commit has been synced: also to those that said no, because what they saw
 //! may have been written by a neighbour in the batch.
 //!
-//! Promises: those of [`super`]; after a failed commit the file is opened
-//! anew, so a full disk that is freed again needs no restart. Doesn't know:
-//! what the values mean.
+//! Promises: those of [`super`], with one limit that no database can lift: of
+//! a commit whose last sync failed nobody knows whether it is on disk; it is
+//! answered with the error, and the next work sees which it was. After a
+//! failure the file is opened anew, so a full disk that is freed again needs
+//! no restart. Work that is queued runs even when its caller stops waiting.
+//! Doesn't know: what the values mean.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +27,7 @@ use std::io::{Read, Write};
 use std::ops::Bound;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -37,12 +40,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::blob::{Blobs, FILE_MODE, FOLDER_MODE, io_error};
 use super::overlay::{Base, Changes, Overlay, Span, Visit};
-use super::{BoxFuture, Reader, Store, StoreError, Table, Work, from_json};
+use super::{BoxFuture, Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, Table, Work, from_json};
 
-/// The schema that this program writes, and the newest that it reads.
-pub const SCHEMA: u64 = 1;
-/// Key of the schema version in [`Table::Meta`].
-pub const SCHEMA_KEY: &[u8] = b"schema";
 /// Most work functions in one commit.
 pub const MAX_BATCH: usize = 256;
 /// Most work functions that wait; callers beyond wait to be queued.
@@ -52,7 +51,7 @@ pub const CACHE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a reopening looks whether the last reader is gone.
 const REOPEN_PAUSE: Duration = Duration::from_millis(5);
 /// How many times it looks.
-const REOPEN_TRIES: u32 = 2000;
+const REOPEN_TRIES: u32 = 400;
 
 /// Name of the database in the state folder.
 pub const DATABASE_FILE: &str = "tollgate.redb";
@@ -64,6 +63,7 @@ pub const BLOB_FOLDER: &str = "blobs";
 const MAX_LOCK_TEXT: u64 = 32;
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
 type Answer = Result<bool, StoreError>;
 
 struct Job {
@@ -84,7 +84,7 @@ pub struct RedbStore {
 
 impl std::fmt::Debug for RedbStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedbStore").field("path", &self.slot.path).finish_non_exhaustive()
+        f.debug_struct("RedbStore").field("blobs", &self.blobs).finish_non_exhaustive()
     }
 }
 
@@ -93,12 +93,15 @@ impl RedbStore {
     pub fn open(state_dir: &Path) -> Result<RedbStore, StoreError> {
         make_private(state_dir)?;
         let lock = take_lock(state_dir)?;
-        let path = state_dir.join(DATABASE_FILE);
-        let database = open_database(&path, state_dir)?;
-        check_schema(&database)?;
+        let folder = state_dir.to_owned();
+        RedbStore::start(state_dir, lock, Box::new(move || open_database(&folder)))
+    }
+
+    fn start(state_dir: &Path, lock: File, opener: Opener) -> Result<RedbStore, StoreError> {
+        let slot = Arc::new(Slot { opener, open: RwLock::new(None) });
+        slot.current()?;
+        // Makes the names in the state folder durable too, the database's among them.
         let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER))?;
-        let slot =
-            Arc::new(Slot { path, state_dir: state_dir.to_owned(), open: RwLock::new(Some(Arc::new(database))) });
         let (jobs, queue) = mpsc::channel(MAX_QUEUE);
         let writer = thread::Builder::new()
             .name("store-writer".into())
@@ -197,10 +200,11 @@ fn take_lock(state_dir: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-fn open_database(path: &Path, state_dir: &Path) -> Result<Database, StoreError> {
+fn open_database(state_dir: &Path) -> Result<Database, StoreError> {
+    let path = state_dir.join(DATABASE_FILE);
     // redb would make the file readable for the group; an empty one it fills.
-    drop(private_file(path)?);
-    Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|e| match e {
+    drop(private_file(&path)?);
+    Database::builder().set_cache_size(CACHE_BYTES).create(&path).map_err(|e| match e {
         ::redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(state_dir.display().to_string()),
         other => failed(other),
     })
@@ -289,11 +293,13 @@ fn each(
     Ok(())
 }
 
+type StoredTable = ::redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// A snapshot; a table that was never written is empty.
 struct Snapshot(ReadTransaction);
 
 impl Snapshot {
-    fn table(&self, table: Table) -> Result<Option<::redb::ReadOnlyTable<&'static [u8], &'static [u8]>>, StoreError> {
+    fn table(&self, table: Table) -> Result<Option<StoredTable>, StoreError> {
         match self.0.open_table(definition(table)) {
             Ok(open) => Ok(Some(open)),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
@@ -384,7 +390,7 @@ fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        let outcome = slot.for_writing().and_then(|database| run_batch(&database, &mut batch));
+        let outcome = slot.current().and_then(|database| run_batch(&database, &mut batch));
         match outcome {
             Ok(verdicts) => {
                 for (job, verdict) in batch.drain(..).zip(verdicts) {
@@ -394,7 +400,7 @@ fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed");
-                slot.close();
+                slot.reopen();
                 for job in batch.drain(..) {
                     let _ = job.answer.send(Err(copy(&error)));
                 }
@@ -448,39 +454,41 @@ fn copy(error: &StoreError) -> StoreError {
 /// The open database, replaced after a failed commit: redb refuses all
 /// further work on a file that an I/O error was seen on.
 struct Slot {
-    path: PathBuf,
-    state_dir: PathBuf,
+    opener: Opener,
     open: RwLock<Option<Arc<Database>>>,
 }
 
 impl Slot {
+    /// The database; opened anew where an earlier try failed.
     fn current(&self) -> Result<Arc<Database>, StoreError> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.clone().ok_or_else(|| StoreError::Failed("the database is closed after a failure".into()))
-    }
-
-    /// The database; opened anew where it was closed.
-    fn for_writing(&self) -> Result<Arc<Database>, StoreError> {
-        if let Ok(open) = self.current() {
-            return Ok(open);
+        if let Some(open) = &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(open.clone());
         }
-        let database = Arc::new(open_database(&self.path, &self.state_dir)?);
-        check_schema(&database)?;
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database.clone());
-        Ok(database)
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(database) => Ok(database.clone()),
+            None => Ok(open.insert(self.fresh()?).clone()),
+        }
     }
 
-    /// Closes the database when its last reader is gone, and tries to open
-    /// it again; where that fails, the next write tries once more.
-    fn close(&self) {
-        let taken = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut database) = taken else { return };
+    fn fresh(&self) -> Result<Arc<Database>, StoreError> {
+        let database = (self.opener)()?;
+        check_schema(&database)?;
+        Ok(Arc::new(database))
+    }
+
+    /// Closes the database when its last reader is gone, and opens it again;
+    /// new readers wait. Where that fails, whoever needs it next tries again.
+    fn reopen(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut database) = open.take() else { return };
         for _ in 0..REOPEN_TRIES {
             match Arc::try_unwrap(database) {
                 Ok(last) => {
                     drop(last);
-                    if let Err(error) = self.for_writing() {
-                        tracing::error!(%error, "the database can't be opened again yet");
+                    match self.fresh() {
+                        Ok(fresh) => *open = Some(fresh),
+                        Err(error) => tracing::error!(%error, "the database can't be opened again yet"),
                     }
                     return;
                 }
@@ -488,8 +496,8 @@ impl Slot {
             }
             thread::sleep(REOPEN_PAUSE);
         }
-        // A reader that never ends keeps the file; it stays usable for reading.
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
+        // A reader that doesn't end keeps the file; the next failure tries again.
+        *open = Some(database);
     }
 }
 

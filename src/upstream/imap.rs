@@ -25,10 +25,14 @@ pub use untagged::{FetchItems, UntaggedData, Value};
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use zeroize::Zeroizing;
 
 use super::net::{ConnectError, Stream};
@@ -44,6 +48,8 @@ pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 pub const MAX_RESPONSE: usize = 8 * 1024 * 1024;
 /// Most octets of untagged responses that one command collects.
 pub const MAX_COLLECTED: usize = 64 * 1024 * 1024;
+/// Most responses kept while something else is waited for.
+const MAX_PENDING: usize = 100_000;
 /// Octets to write that are collected before they are sent.
 const WRITE_BUFFER: usize = 64 * 1024;
 /// Room made for each read.
@@ -104,6 +110,21 @@ pub enum ImapError {
     /// A response exceeds what is collected ([`MAX_RESPONSE`], [`MAX_COLLECTED`]).
     #[error("the provider's response is too large")]
     TooLarge,
+}
+
+impl ImapError {
+    /// Whether the connection is of no more use. After NO and BAD it goes on.
+    pub fn ends_connection(&self) -> bool {
+        match self {
+            ImapError::No { .. } | ImapError::Bad { .. } => false,
+            ImapError::Connect(_)
+            | ImapError::Auth { .. }
+            | ImapError::Protocol(_)
+            | ImapError::Closed
+            | ImapError::Timeout
+            | ImapError::TooLarge => true,
+        }
+    }
 }
 
 impl From<FrameError> for ImapError {
@@ -275,6 +296,9 @@ impl Connection {
                 return Ok(true);
             }
             let refused = matches!(&response, Response::Tagged { tag: Some(t), .. } if *t == tag);
+            if self.pending.len() >= MAX_PENDING {
+                return Err(ImapError::TooLarge);
+            }
             self.pending.push_back(response);
             if refused {
                 return Ok(false);
@@ -289,14 +313,12 @@ impl Connection {
     }
 
     /// Sends everything written so far. When cancelled, the next call goes on
-    /// where this one stood.
+    /// where this one stood. What the server sends meanwhile is taken in (up
+    /// to [`MAX_RESPONSE`]), or both sides could wait for the other to read.
     pub async fn flush(&mut self) -> Result<(), ImapError> {
-        let Connection { stream, out, deadline, .. } = self;
+        let Connection { stream, reader, out, deadline, .. } = self;
         while !out.is_empty() {
-            let written = in_time(*deadline, stream.write_buf(out)).await?;
-            if written == 0 {
-                return Err(ImapError::Closed);
-            }
+            in_time(*deadline, poll_fn(|cx| write_some(stream, reader, out, cx))).await?;
         }
         in_time(*deadline, stream.flush()).await
     }
@@ -334,6 +356,7 @@ impl Connection {
     }
 
     fn assembled(&mut self) -> Result<Option<Response>, ImapError> {
+        self.assembly.check()?;
         while let Some(piece) = self.reader.next()? {
             if let Some(response) = self.assembly.add(piece)? {
                 return Ok(Some(response));
@@ -357,7 +380,9 @@ impl Connection {
     /// One read. Cancel-safe.
     async fn fill(&mut self) -> Result<(), ImapError> {
         let buffer = self.reader.buffer();
-        buffer.reserve(READ_BUFFER);
+        if buffer.capacity() - buffer.len() < READ_BUFFER / 4 {
+            buffer.reserve(READ_BUFFER);
+        }
         match self.stream.read_buf(buffer).await {
             Ok(0) => Err(ImapError::Closed),
             Ok(_) => Ok(()),
@@ -383,6 +408,8 @@ impl Connection {
 
     /// Collects the untagged responses until `tag` is answered. Answers to
     /// other commands are kept for their own `wait` or for `next_response`.
+    ///
+    /// Not cancel-safe: what was collected goes with it.
     pub async fn wait(&mut self, tag: Tag) -> Result<Outcome, ImapError> {
         let mut others = VecDeque::new();
         let mut untagged = Vec::new();
@@ -403,6 +430,9 @@ impl Connection {
                 Response::Tagged { tag: Some(done), status, code, text, .. } if done == tag => {
                     break Outcome { status, code, text, untagged };
                 }
+                Response::Tagged { .. } | Response::Continue(_) if others.len() >= MAX_PENDING => {
+                    return Err(ImapError::TooLarge);
+                }
                 other @ (Response::Tagged { .. } | Response::Continue(_)) => others.push_back(other),
             }
         };
@@ -412,7 +442,35 @@ impl Connection {
     }
 }
 
-async fn in_time<T>(limit: Duration, io: impl Future<Output = std::io::Result<T>>) -> Result<T, ImapError> {
+/// Writes some of `out`; while the server doesn't take it, reads what it says.
+/// Ready when either made progress.
+fn write_some(
+    stream: &mut Stream,
+    reader: &mut ResponseReader,
+    out: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    match Pin::new(&mut *stream).poll_write(cx, out) {
+        Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+        Poll::Ready(Ok(written)) => {
+            out.advance(written);
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+        Poll::Pending if reader.buffered() >= MAX_RESPONSE => return Poll::Pending,
+        Poll::Pending => {}
+    }
+    let mut octets = [0; 4096];
+    let mut read = ReadBuf::new(&mut octets);
+    std::task::ready!(Pin::new(stream).poll_read(cx, &mut read))?;
+    if read.filled().is_empty() {
+        return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+    }
+    reader.push(read.filled());
+    Poll::Ready(Ok(()))
+}
+
+async fn in_time<T>(limit: Duration, io: impl Future<Output = io::Result<T>>) -> Result<T, ImapError> {
     match tokio::time::timeout(limit, io).await {
         Err(_) => Err(ImapError::Timeout),
         Ok(Err(error)) => {

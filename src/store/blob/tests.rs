@@ -1,1 +1,121 @@
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
+
+fn keep(blobs: &Blobs, octets: &[u8]) -> BlobId {
+    let mut writer = blobs.writer().unwrap();
+    for chunk in octets.chunks(3) {
+        writer.write(chunk).unwrap();
+    }
+    let (id, length) = writer.finish().unwrap();
+    assert_eq!(length, octets.len() as u64);
+    id
+}
+
+fn octets(blobs: &Blobs, id: &BlobId) -> Vec<u8> {
+    let mut out = Vec::new();
+    blobs.open(id).unwrap().read_to_end(&mut out).unwrap();
+    out
+}
+
+fn unfinished(root: &Path) -> usize {
+    fs::read_dir(root.join(TMP)).unwrap().count()
+}
+
+#[test]
+fn a_blob_is_named_by_its_content_and_reads_back() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(&root.path().join("blobs")).unwrap();
+    let id = keep(&blobs, b"abc");
+    // FIPS 180-4, appendix B.1.
+    assert_eq!(id.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_eq!(octets(&blobs, &id), b"abc");
+    assert!(root.path().join("blobs/ba").join(id.to_string()).is_file());
+    assert_eq!(octets(&blobs, &keep(&blobs, b"")), b"");
+    assert_eq!(unfinished(&root.path().join("blobs")), 0);
+}
+
+#[test]
+fn an_unfinished_blob_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(root.path()).unwrap();
+    let mut writer = blobs.writer().unwrap();
+    writer.write(b"half").unwrap();
+    assert_eq!(unfinished(root.path()), 1);
+    drop(writer);
+    assert_eq!(unfinished(root.path()), 0);
+}
+
+#[test]
+fn the_same_octets_twice_are_one_file_and_a_damaged_one_is_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(root.path()).unwrap();
+    let id = keep(&blobs, b"twice");
+    assert_eq!(keep(&blobs, b"twice"), id);
+    let path = blobs.shared.path(&id);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, b"tw").unwrap();
+    assert_eq!(keep(&blobs, b"twice"), id);
+    assert_eq!(octets(&blobs, &id), b"twice");
+    assert_eq!(unfinished(root.path()), 0);
+}
+
+#[test]
+fn octets_that_were_not_hashed_are_never_finished() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(root.path()).unwrap();
+    let mut writer = blobs.writer().unwrap();
+    writer.write(b"hashed").unwrap();
+    // What a write that failed half-way leaves behind.
+    writer.file.write_all(b"not").unwrap();
+    assert!(matches!(writer.finish(), Err(StoreError::Failed(_))));
+    assert_eq!(unfinished(root.path()), 0);
+}
+
+#[test]
+fn a_sweep_removes_what_nothing_names_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(root.path()).unwrap();
+    let live = keep(&blobs, b"live");
+    let orphan = keep(&blobs, b"orphan");
+    fs::write(root.path().join(TMP).join("crashed"), b"half").unwrap();
+    fs::write(root.path().join("README"), b"a person's own note").unwrap();
+    assert_eq!(blobs.sweep(&HashSet::from([live])).unwrap(), 2);
+    assert_eq!(octets(&blobs, &live), b"live");
+    assert!(blobs.open(&orphan).is_err());
+    assert!(root.path().join("README").exists());
+    assert_eq!(blobs.sweep(&HashSet::from([live])).unwrap(), 0);
+}
+
+#[test]
+fn writers_of_the_same_octets_at_once_agree() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = Blobs::at(root.path()).unwrap();
+    let ids: HashSet<BlobId> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| keep(&blobs, &[5; 10_000]))).collect();
+        writers.into_iter().map(|w| w.join().unwrap()).collect()
+    });
+    assert_eq!(ids.len(), 1);
+    for id in ids {
+        assert_eq!(octets(&blobs, &id), [5; 10_000]);
+    }
+    assert_eq!(unfinished(root.path()), 0);
+}
+
+#[test]
+fn a_full_disk_is_told_apart() {
+    let path = Path::new("x");
+    assert!(matches!(io_error(path, ErrorKind::StorageFull.into()), StoreError::Full(_)));
+    assert!(matches!(io_error(path, ErrorKind::QuotaExceeded.into()), StoreError::Full(_)));
+    assert!(matches!(io_error(path, ErrorKind::NotFound.into()), StoreError::Failed(_)));
+}
+
+#[test]
+fn an_id_reads_only_as_it_is_written() {
+    let id = BlobId([0xab; 32]);
+    assert_eq!(serde_json::to_string(&id).unwrap(), format!("\"{id}\""));
+    assert_eq!(serde_json::from_str::<BlobId>(&format!("\"{id}\"")).unwrap(), id);
+    assert!(id.to_string().to_uppercase().parse::<BlobId>().is_err());
+    assert!("../../etc/passwd".parse::<BlobId>().is_err());
+}

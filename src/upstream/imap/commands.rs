@@ -45,10 +45,17 @@ pub struct ListEntry {
 }
 
 impl Connection {
-    /// Opens `mailbox` (wire octets), with `examine` only for reading.
+    /// Opens `mailbox` (wire octets), with `examine` only for reading. Where
+    /// the server has CONDSTORE it is asked for, because some don't tell
+    /// HIGHESTMODSEQ otherwise; FETCH responses then carry MODSEQ.
     pub async fn select(&mut self, mailbox: &[u8], examine: bool) -> Result<Selected, ImapError> {
         let verb: &[u8] = if examine { b"EXAMINE " } else { b"SELECT " };
-        let outcome = self.run_with_names(verb, &[mailbox]).await?.ok()?;
+        let name = encode_astring(mailbox);
+        let mut parts = vec![Part::Text(verb), part(&name)];
+        if self.capabilities.has("CONDSTORE") || self.capabilities.has("QRESYNC") {
+            parts.push(Part::Text(b" (CONDSTORE)"));
+        }
+        let outcome = self.run_parts(&parts).await?.ok()?;
         selected(&outcome, examine)
     }
 
@@ -70,10 +77,7 @@ impl Connection {
             if at > 0 {
                 parts.push(Part::Text(b" "));
             }
-            parts.push(match name {
-                Quoted::Plain(text) => Part::Text(text),
-                Quoted::NeedsLiteral(octets) => Part::Literal(octets),
-            });
+            parts.push(part(name));
         }
         self.run_parts(&parts).await
     }
@@ -109,6 +113,13 @@ impl Connection {
             Ok(_) | Err(ImapError::Closed) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+fn part(argument: &Quoted) -> Part<'_> {
+    match argument {
+        Quoted::Plain(text) => Part::Text(text),
+        Quoted::NeedsLiteral(octets) => Part::Literal(octets),
     }
 }
 

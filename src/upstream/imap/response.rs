@@ -83,10 +83,13 @@ impl Outcome {
 pub(super) struct Assembly {
     text: BytesMut,
     literals: Vec<Range<usize>>,
+    /// A response was too large; its end must not pass for a whole one.
+    failed: bool,
 }
 
 impl Assembly {
-    /// Adds a piece; a response comes back when it is complete.
+    /// Adds a piece; a response comes back when it is complete. Empty lines,
+    /// which mean nothing, are passed over.
     pub(super) fn add(&mut self, piece: Piece) -> Result<Option<Response>, ImapError> {
         match piece {
             Piece::Text(text) => self.extend(&text)?,
@@ -97,12 +100,11 @@ impl Assembly {
                 }
             }
             Piece::Literal { len } => {
-                if len > MAX_RESPONSE as u64 {
-                    return Err(ImapError::TooLarge);
-                }
+                self.failed |= len > MAX_RESPONSE as u64; // refused before its octets come
                 self.extend(b"\r\n")?;
                 self.literals.push(self.text.len()..self.text.len());
             }
+            Piece::End if self.text.is_empty() => {}
             Piece::End => {
                 let text = self.text.split().freeze();
                 let literals = self.literals.drain(..).map(|span| text.slice(span)).collect();
@@ -112,10 +114,14 @@ impl Assembly {
         Ok(None)
     }
 
+    /// Fails for good once a response was too large.
+    pub(super) fn check(&self) -> Result<(), ImapError> {
+        if self.failed { Err(ImapError::TooLarge) } else { Ok(()) }
+    }
+
     fn extend(&mut self, octets: &[u8]) -> Result<(), ImapError> {
-        if self.text.len() + octets.len() > MAX_RESPONSE {
-            return Err(ImapError::TooLarge);
-        }
+        self.failed |= self.text.len() + octets.len() > MAX_RESPONSE;
+        self.check()?;
         self.text.extend_from_slice(octets);
         Ok(())
     }

@@ -1,0 +1,297 @@
+//! Receipts with the verdict that each must get, in `tests/vectors/`.
+//!
+//! A file holds the receipt, the public keys that are known, what is
+//! expected, and the result: `ok` or the code of the error. All come from one
+//! fixed test key, so the same files can be made again; with
+//! `TOLLGATE_WRITE_VECTORS=1` the test writes them instead of comparing.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use tollgate::floor::action::Action;
+use tollgate::floor::digest::Hash;
+use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
+use tollgate::floor::identity::{self, SigningKey};
+use tollgate::floor::ledger::{Entry, Event};
+use tollgate::floor::payload::{Payload, SCHEMA};
+use tollgate::floor::receipt::{Expect, Receipt, mint};
+
+/// The message that the sample receipts are for.
+const MESSAGE: &str = "From: jo@example.org\r\nTo: ann@example.com\r\nSubject: Tuesday\r\n\
+                       Message-ID: <1@example.org>\r\n\r\nTen o'clock suits me.\r\n";
+const TIME: i64 = 1_700_000_000;
+const EXPIRY: i64 = TIME + 24 * 60 * 60;
+
+/// One file.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vector {
+    about: String,
+    result: String,
+    keys: Vec<String>,
+    expect: Expected,
+    receipt: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    action: Action,
+    message: String,
+    envelope: Envelope,
+    account: String,
+    approver: String,
+    at: String,
+    spent: bool,
+}
+
+fn test_key(name: &str) -> SigningKey {
+    identity::signing_key(&Sha256::digest(format!("tollgate test vectors: {name}")).into())
+}
+
+fn recipients(texts: &[&str]) -> Vec<ForwardPath> {
+    texts.iter().map(|text| ForwardPath::parse(text).unwrap()).collect()
+}
+
+fn payload() -> Payload {
+    let to = recipients(&["ann@example.com", "bob@example.net"]);
+    Payload {
+        schema: SCHEMA,
+        gateway_id: "test-gateway".into(),
+        account: "jo@example.org".into(),
+        action: Action::SendEmail,
+        hold_id: "h1".into(),
+        submitter_key: "k1".into(),
+        upstream_host: "smtp.example.org".into(),
+        upstream_login: "jo@example.org".into(),
+        envelope: Envelope::new("jo@example.org", to, BodyType::SevenBit, false).unwrap(),
+        sha256: Sha256::digest(MESSAGE).into(),
+        length: MESSAGE.len() as u64,
+        message_id: Some("<1@example.org>".into()),
+        approver: "jo@example.org".into(),
+        method: "pin".into(),
+        time: TIME,
+        expiry: EXPIRY,
+        nonce: "bm9uY2U".into(),
+    }
+}
+
+/// The receipt of a payload that was held and approved in a ledger of its own.
+fn signed(payload: &Payload, key: &SigningKey) -> Value {
+    let held = Event::Held {
+        hold: payload.hold_id.clone(),
+        account: payload.account.clone(),
+        key: payload.submitter_key.clone(),
+        sha256: Hash(payload.sha256),
+        length: payload.length,
+    };
+    let approved =
+        Event::Approved { hold: payload.hold_id.clone(), payload: payload.hash(), approver: payload.approver.clone() };
+    let held = Entry::next(None, payload.time, held);
+    let approved = Entry::next(Some(&held), payload.time, approved);
+    serde_json::to_value(mint(payload, key, approved.head())).unwrap()
+}
+
+fn good() -> Value {
+    signed(&payload(), &test_key("gateway"))
+}
+
+/// The good receipt with one place of its JSON changed.
+fn edited(pointer: &str, value: Value) -> Value {
+    let mut receipt = good();
+    *receipt.pointer_mut(pointer).unwrap() = value;
+    receipt
+}
+
+/// The good receipt with an edited payload whose hash was made to fit.
+fn rehashed(change: impl FnOnce(&mut Payload)) -> Value {
+    let mut payload = payload();
+    change(&mut payload);
+    let mut receipt = edited("/payload_hash", json!(payload.hash()));
+    receipt["payload"] = serde_json::to_value(payload).unwrap();
+    receipt
+}
+
+/// A receipt that the gateway signed for something else.
+fn signed_for(change: impl FnOnce(&mut Payload)) -> Value {
+    let mut payload = payload();
+    change(&mut payload);
+    signed(&payload, &test_key("gateway"))
+}
+
+fn expected() -> Expected {
+    let payload = payload();
+    Expected {
+        action: Action::SendEmail,
+        message: MESSAGE.into(),
+        envelope: payload.envelope,
+        account: payload.account,
+        approver: payload.approver,
+        at: (TIME + 60).to_string(),
+        spent: false,
+    }
+}
+
+/// What is expected, with one thing changed.
+fn expecting(change: impl FnOnce(&mut Expected)) -> Expected {
+    let mut expect = expected();
+    change(&mut expect);
+    expect
+}
+
+fn flipped(sha256: [u8; 32]) -> [u8; 32] {
+    let mut changed = sha256;
+    changed[0] ^= 1;
+    changed
+}
+
+type Row = (&'static str, &'static str, &'static str, Value, Expected);
+
+fn rows() -> Vec<Row> {
+    let with_eve = || recipients(&["ann@example.com", "bob@example.net", "eve@example.net"]);
+    let body = json!(Hash(flipped(payload().sha256)));
+    let mut newer = edited("/payload/schema", json!("2"));
+    newer["payload"]["new_in_schema_2"] = json!("a field that this program doesn't know");
+    vec![
+        ("good", "ok", "as the gateway signed it", good(), expected()),
+        ("body-octet", "payload", "an octet of the body's hash changed", edited("/payload/sha256", body), expected()),
+        (
+            "body-octet-rehashed",
+            "payload",
+            "an octet of the body's hash changed, and the payload's hash made to fit",
+            rehashed(|p| p.sha256 = flipped(p.sha256)),
+            expected(),
+        ),
+        (
+            "message-octet",
+            "payload",
+            "an octet of the message changed",
+            good(),
+            expecting(|e| e.message = MESSAGE.replace("Ten", "Tin")),
+        ),
+        (
+            "recipient-added",
+            "payload",
+            "a recipient added to the payload",
+            edited("/payload/envelope/forward_paths", json!(with_eve())),
+            expected(),
+        ),
+        (
+            "recipient-added-to-both",
+            "signature",
+            "a recipient added to payload and envelope, and the payload's hash made to fit",
+            rehashed(|p| p.envelope.forward_paths = with_eve()),
+            expecting(|e| e.envelope.forward_paths = with_eve()),
+        ),
+        (
+            "recipient-added-to-envelope",
+            "payload",
+            "a recipient added to the envelope alone",
+            good(),
+            expecting(|e| e.envelope.forward_paths = with_eve()),
+        ),
+        (
+            "other-action",
+            "action",
+            "signed for forward_external",
+            signed_for(|p| p.action = Action::ForwardExternal),
+            expected(),
+        ),
+        (
+            "other-action-rehashed",
+            "signature",
+            "signed for send_email, its action then changed to the expected one and the hash made to fit",
+            rehashed(|p| p.action = Action::ForwardExternal),
+            expecting(|e| e.action = Action::ForwardExternal),
+        ),
+        (
+            "other-account",
+            "payload",
+            "signed for another account",
+            signed_for(|p| p.account = "ann@example.org".into()),
+            expected(),
+        ),
+        (
+            "other-approver",
+            "approver",
+            "approved by another",
+            signed_for(|p| p.approver = "ann@example.org".into()),
+            expected(),
+        ),
+        ("expired", "expired", "at the second of its expiry", good(), expecting(|e| e.at = EXPIRY.to_string())),
+        ("spent", "spent", "used before", good(), expecting(|e| e.spent = true)),
+        ("other-key", "signature", "signed by a stranger's key", signed(&payload(), &test_key("stranger")), expected()),
+        (
+            "ledger-head",
+            "signature",
+            "moved to another place in the ledger",
+            edited("/ledger_head/number", json!("3")),
+            expected(),
+        ),
+        ("schema", "schema", "written under a newer schema", newer, expected()),
+    ]
+}
+
+fn vectors() -> Vec<(&'static str, Vector)> {
+    let keys = vec![identity::to_text(&test_key("gateway").verifying_key())];
+    rows()
+        .into_iter()
+        .map(|(name, result, about, receipt, expect)| {
+            (name, Vector { about: about.into(), result: result.into(), keys: keys.clone(), expect, receipt })
+        })
+        .collect()
+}
+
+fn verdict(vector: &Vector) -> String {
+    let keys: Vec<_> = vector.keys.iter().map(|text| identity::from_text(text).unwrap()).collect();
+    let e = &vector.expect;
+    let expect = Expect {
+        message: Some((Sha256::digest(&e.message).into(), e.message.len() as u64)),
+        envelope: Some(&e.envelope),
+        account: Some(&e.account),
+        approver: Some(&e.approver),
+        at: Some(e.at.parse().unwrap()),
+        spent: e.spent,
+        ..Expect::new(e.action)
+    };
+    let json = serde_json::to_vec(&vector.receipt).unwrap();
+    match Receipt::parse(&json).and_then(|receipt| receipt.verify(&keys, &expect)) {
+        Ok(_) => "ok".into(),
+        Err(error) => error.code().into(),
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
+}
+
+#[test]
+fn every_receipt_vector_gets_its_result() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("receipt-") {
+            continue;
+        }
+        let vector: Vector = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(verdict(&vector), vector.result, "{name}: {}", vector.about);
+        seen += 1;
+    }
+    assert_eq!(seen, vectors().len());
+}
+
+#[test]
+fn the_vectors_can_be_made_again() {
+    for (name, vector) in vectors() {
+        let path = folder().join(format!("receipt-{name}.json"));
+        if std::env::var_os("TOLLGATE_WRITE_VECTORS").is_some() {
+            std::fs::write(&path, serde_json::to_string_pretty(&vector).unwrap() + "\n").unwrap();
+        }
+        let stored: Vector = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(stored, vector, "{}", path.display());
+    }
+}
