@@ -1,2 +1,7 @@
-//! Tollgate.
-fn main() {}
+//! The `tollgate` program; everything is in the library's `cli`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tollgate::cli::main()
+}

@@ -314,6 +314,13 @@ impl Accounts {
         .await
     }
 
+    /// What is known of the key with this text; the secret isn't checked.
+    pub fn key_info(&self, text: &str) -> Option<KeyInfo> {
+        let id = KeyId(key::KeyText::parse(text)?.id.into());
+        let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keys.get(&id).map(|live| live.record.info.clone())
+    }
+
     /// The keys, revoked ones too, oldest first.
     pub fn list_keys(&self, account: Option<&AccountId>) -> Vec<KeyInfo> {
         let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -372,3 +379,6 @@ impl Accounts {
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,7 @@ pub fn load(named: Option<&Path>, env: &Env, flags: &Overrides) -> Result<Config
         file: Some(file.clone()),
         list: vec![Problem { line: None, key: String::new(), message }],
     })?;
-    parse(&text, &file, env, flags).map_err(|list| Problems { file: Some(file), list })
+    parse(&text, &file, env, flags)
 }
 
 fn read(file: &Path) -> Result<String, String> {
@@ -99,8 +99,12 @@ fn read(file: &Path) -> Result<String, String> {
     String::from_utf8(octets).map_err(|e| format!("is not UTF-8: {e}"))
 }
 
-/// Reads the text of a file that stands at `file`.
-pub(super) fn parse(text: &str, file: &Path, env: &Env, flags: &Overrides) -> Result<Config, Vec<Problem>> {
+/// Reads the text of a file that stands, or will stand, at `file`.
+pub fn parse(text: &str, file: &Path, env: &Env, flags: &Overrides) -> Result<Config, Problems> {
+    problems_of(text, file, env, flags).map_err(|list| Problems { file: Some(file.to_owned()), list })
+}
+
+pub(super) fn problems_of(text: &str, file: &Path, env: &Env, flags: &Overrides) -> Result<Config, Vec<Problem>> {
     let path_text = |path: &PathBuf| path.to_string_lossy().into_owned();
     let flags: Vec<(&'static str, String)> = [("state_dir", &flags.state_dir), ("certs_dir", &flags.certs_dir)]
         .into_iter()

@@ -20,11 +20,11 @@ mod problems;
 mod sections;
 mod table;
 
-pub use load::{Env, FILE_NAME, Overrides, load, locate, process_env, user_file, user_state};
+pub use load::{Env, FILE_NAME, Overrides, load, locate, parse, process_env, user_file, user_state};
 pub use problems::{Problem, Problems};
 pub use sections::{
     DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
-    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT,
+    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host,
 };
 
 /// The address that the embedded provider's account must have.

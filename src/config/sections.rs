@@ -234,7 +234,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
 }
 
 /// True for `localhost` and loopback addresses; resolves nothing.
-pub(super) fn loopback_host(host: &str) -> bool {
+pub fn loopback_host(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -266,21 +266,20 @@ fn limits(mut table: Section<'_, '_>) -> (u64, usize, usize) {
     (bytes, recipients, holds)
 }
 
-fn default_thresholds() -> Thresholds {
-    Thresholds {
-        confidence_min: 0.50,
-        push_urgency: 0.70,
-        push_confidence: 0.70,
-        stranger_urgency: 0.90,
-        silent_trust: 0.20,
-        silent_urgency: 0.20,
-        silent_reversibility: 0.90,
-        info_urgency: 0.50,
-    }
-}
+/// The keys of `[rule]`.
+const RULE_KEYS: [&str; 8] = [
+    "confidence_min",
+    "push_urgency",
+    "push_confidence",
+    "stranger_urgency",
+    "silent_trust",
+    "silent_urgency",
+    "silent_reversibility",
+    "info_urgency",
+];
 
 fn rule(mut table: Section<'_, '_>) -> Thresholds {
-    let default = default_thresholds();
+    let default = Thresholds::default();
     let mut share = |key, default: f64| table.share(key).map_or(default, |f| f.value);
     let thresholds = Thresholds {
         confidence_min: share("confidence_min", default.confidence_min),
@@ -292,6 +291,15 @@ fn rule(mut table: Section<'_, '_>) -> Thresholds {
         silent_reversibility: share("silent_reversibility", default.silent_reversibility),
         info_urgency: share("info_urgency", default.info_urgency),
     };
+    for reason in thresholds.check().err().unwrap_or_default() {
+        // Each reason starts with the key that it is about.
+        let named = RULE_KEYS.into_iter().find_map(|key| {
+            let rest = reason.strip_prefix("rule.")?.strip_prefix(key)?.strip_prefix(' ')?;
+            Some((table.at(key), rest.to_owned()))
+        });
+        let (at, message) = named.unwrap_or_else(|| (table.here(), reason));
+        table.source().problem(&at, message);
+    }
     table.finish();
     thresholds
 }
@@ -341,7 +349,7 @@ impl Config {
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             max_recipients: DEFAULT_MAX_RECIPIENTS,
             max_holds_per_key: DEFAULT_MAX_HOLDS_PER_KEY,
-            thresholds: default_thresholds(),
+            thresholds: Thresholds::default(),
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }
     }

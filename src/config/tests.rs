@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::load::parse;
+use super::load::problems_of as parse;
 use super::*;
 
 const SHIPPED: &str = include_str!("../../gateway.toml");
@@ -144,6 +144,12 @@ fn values_of_the_wrong_kind_are_refused_with_the_right_one() {
         let message = refused(&format!("state_dir = \"s\"\n{line}\n{}", &LEAST[16..]));
         assert!(message.contains(want), "{line}: {message}");
     }
+}
+
+#[test]
+fn thresholds_that_break_an_invariant_are_refused_with_line_and_reason() {
+    let text = format!("state_dir = \"s\"\n[rule]\npush_urgency = 0.7\nsilent_trust = 0.9\n{}", &LEAST[16..]);
+    assert_eq!(refused(&text), "line 4: rule.silent_trust: above 0.5 would silence trusted senders");
 }
 
 #[test]

@@ -1,1 +1,32 @@
-//! To come.
+//! The IMAP face: the mirror of the provider's INBOX, the views over it, and
+//! sessions with mail clients.
+//!
+//! Promises: a view UID names the same octets for good; the provider's INBOX
+//! is changed only by the one watching connection of the account; mailboxes
+//! that are no views pass through untouched for people; an agent's command is
+//! decoded, looked up in one closed table and encoded anew. Doesn't know:
+//! how mail leaves.
+
+pub mod agent;
+pub mod append;
+pub mod copy;
+pub mod fetch;
+pub mod lanes;
+pub mod list;
+pub mod local;
+pub mod mirror;
+pub mod ops;
+pub mod pass;
+pub mod perceiving;
+pub mod plan;
+pub mod pool;
+pub mod rows;
+pub mod scan;
+pub mod search;
+pub mod section;
+pub mod select;
+pub mod session;
+pub mod store;
+pub mod uid;
+pub mod view;
+pub mod watch;

@@ -120,8 +120,7 @@ pub(super) fn message(header: &[u8], rules: &Rules) -> Result<(Passed, ContentFi
     if get("MIME-Version").is_some_and(|v| v != "1.0") {
         return Err(Refusal::MimeVersion);
     }
-    let content =
-        ContentFields { content_type: get("Content-Type"), encoding: get("Content-Transfer-Encoding") };
+    let content = ContentFields { content_type: get("Content-Type"), encoding: get("Content-Transfer-Encoding") };
     Ok((Passed { message_id: get("Message-ID"), subject: get("Subject") }, content))
 }
 
@@ -271,7 +270,10 @@ mod tests {
     fn address_lists_are_read_in_one_way_or_not_at_all() {
         let read = |s: &str| address_list(s).map(|v| v.join(" "));
         assert_eq!(read("a@example.org").as_deref(), Some("a@example.org"));
-        assert_eq!(read("A B <a@example.org>, \"c, \\\"d\" <b@example.org>").as_deref(), Some("a@example.org b@example.org"));
+        assert_eq!(
+            read("A B <a@example.org>, \"c, \\\"d\" <b@example.org>").as_deref(),
+            Some("a@example.org b@example.org")
+        );
         assert_eq!(read("=?utf-8?q?J=C3=B6?= <a@example.org>").as_deref(), Some("a@example.org"));
         assert_eq!(read("<a@example.org>").as_deref(), Some("a@example.org"));
         for text in [

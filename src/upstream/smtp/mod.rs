@@ -319,12 +319,7 @@ impl Submission {
     }
 
     /// Writes one or more command lines and reads the first reply.
-    async fn command(
-        &mut self,
-        step: &'static str,
-        lines: &str,
-        timeout: Duration,
-    ) -> Result<Reply, SubmissionError> {
+    async fn command(&mut self, step: &'static str, lines: &str, timeout: Duration) -> Result<Reply, SubmissionError> {
         if !self.reader.is_empty() {
             self.stream = None;
             return Err(SubmissionError::OutOfStep);

@@ -183,7 +183,8 @@ mod tests {
         assert_eq!(parse_command(b"NOOP whatever"), Ok(Command::Noop));
         let initial = Some("=".to_owned());
         assert_eq!(parse_command(b"auth plain ="), Ok(Command::Auth { mechanism: "PLAIN".into(), initial }));
-        let Ok(Command::Mail { from, parameters }) = parse_command(b"Mail From:<a@example.org> size=10 SMTPUTF8") else {
+        let Ok(Command::Mail { from, parameters }) = parse_command(b"Mail From:<a@example.org> size=10 SMTPUTF8")
+        else {
             panic!()
         };
         assert_eq!(from.as_str(), "a@example.org");

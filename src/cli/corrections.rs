@@ -1,0 +1,29 @@
+//! `tollgate corrections`: what people moved and pinned.
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use super::exit::Outcome;
+use super::{Globals, gate, show};
+use crate::gateway::control::Request;
+
+/// Verbs of corrections.
+#[derive(Debug, Subcommand)]
+pub(super) enum CorrectionsCommand {
+    /// List corrections and pins
+    List,
+}
+
+pub(super) fn run(globals: &Globals, command: CorrectionsCommand) -> Outcome {
+    let CorrectionsCommand::List = command;
+    let answer = gate::ask(globals.load()?, Request::CorrectionsList)?;
+    super::print(globals, &answer, |v| {
+        let list = v["corrections"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if list.is_empty() {
+            return "nobody corrected anything".to_owned();
+        }
+        let line = |c: &Value| format!("{}  {}", show::text(&c["key"]), show::visible(&c["value"].to_string()));
+        list.iter().map(line).collect::<Vec<_>>().join("\n")
+    });
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! A request to the running gateway, or to its state where none runs.
+
+use serde_json::Value;
+
+use super::exit::{Exit, Failure};
+use crate::config::Config;
+use crate::gateway::control::{self, CallError, ControlError, Request};
+use crate::gateway::core::{Core, CoreError};
+use crate::store::StoreError;
+
+/// Runs `request`; returns its answer.
+pub(super) fn ask(config: Config, request: Request) -> Result<Value, Failure> {
+    runtime()?.block_on(async {
+        match control::call(&config.state_dir, &request).await {
+            Ok(answer) => Ok(answer),
+            Err(CallError::NotRunning) => {
+                let core = Core::open(config).await.map_err(core_failure)?;
+                control::execute(&core, request).await.map_err(|e| refused(&e))
+            }
+            Err(CallError::Refused { name, message }) => Err(Failure::new(exit_of(&name), &name, message)),
+            Err(e @ (CallError::Io(_) | CallError::Protocol(_))) => Err(Failure::new(Exit::Io, "control", e)),
+        }
+    })
+}
+
+/// A runtime for one verb.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Exit::Software, "runtime", e))
+}
+
+/// The failure of a core that can't be opened.
+pub(super) fn core_failure(error: CoreError) -> Failure {
+    let exit = match &error {
+        CoreError::Store(StoreError::InUse(_)) => Exit::Temp,
+        CoreError::Store(StoreError::Newer { .. }) => Exit::Config,
+        CoreError::Store(_)
+        | CoreError::Accounts(_)
+        | CoreError::Outbox(_)
+        | CoreError::Pin(_)
+        | CoreError::PublicKey(..) => Exit::Io,
+    };
+    Failure::new(exit, "state", error)
+}
+
+/// The failure of a request.
+pub(super) fn refused(error: &ControlError) -> Failure {
+    Failure::new(exit_of(error.name()), error.name(), error)
+}
+
+fn exit_of(name: &str) -> Exit {
+    match name {
+        control::names::NO_ACCOUNT
+        | control::names::NO_KEY
+        | control::names::NO_HOLD
+        | control::names::NO_RECEIPT
+        | control::names::NO_DECISION
+        | control::names::INVALID
+        | control::names::STATE => Exit::Data,
+        control::names::NOT_RUNNING => Exit::Unavailable,
+        control::names::CHAIN => Exit::Chain,
+        control::names::IO => Exit::Io,
+        _ => Exit::Software,
+    }
+}

@@ -1,0 +1,112 @@
+//! `tollgate serve`, and `tollgate` alone: runs until it is told to end.
+
+use std::net::SocketAddr;
+
+use super::exit::{Exit, Failure, Outcome};
+use crate::account::demo;
+use crate::config::certs::CertInfo;
+use crate::config::{Config, Listen, Provider};
+use crate::gateway::{Gateway, StartError};
+
+/// The variable that sets the log filter.
+const LOG_VARIABLE: &str = "TOLLGATE_LOG";
+/// Its default.
+const LOG_DEFAULT: &str = "info";
+
+/// Logs to standard error, so that standard output is for what was asked.
+pub(super) fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_DEFAULT));
+    // It fails only where logging was started before, which is as good.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// What a start says: where it listens, what it shows to clients, what to do next.
+pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> String {
+    let mut lines = vec![format!("Tollgate {} runs.", env!("CARGO_PKG_VERSION"))];
+    let addresses = |list: &[SocketAddr]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    for (name, list) in [
+        ("IMAP over TLS", &listen.imaps),
+        ("submission over TLS", &listen.submissions),
+        ("IMAP without TLS", &listen.imap_plain),
+        ("submission without TLS", &listen.smtp_plain),
+    ] {
+        if !list.is_empty() {
+            lines.push(format!("  {name:<23} {}", addresses(list)));
+        }
+    }
+    if !listen.web.is_empty() {
+        lines.push(format!("  {:<23} {}/", "approval page", config.web_url));
+    }
+    lines.push(format!("  {:<23} {}", "certificate", cert.path.display()));
+    lines.push(format!("  {:<23} {}", "  its SHA-256", cert.fingerprint_sha256));
+    if let Some(replaced) = cert.replaced {
+        lines.push(format!("A new certificate was made: {replaced}. Clients must be told again."));
+    }
+    if cert.made_now {
+        lines.push("Mail clients must be told to trust it: see certs/README.md.".to_owned());
+    }
+    if config.accounts.iter().any(|a| matches!(a.provider, Provider::Embedded)) {
+        lines.push(format!(
+            "Sample account {} (these are known to everybody and open no other account):\n\
+             \x20 a person's mail client  {}\n  an AI agent             {}\n  PIN for approvals       {}",
+            demo::ADDRESS,
+            demo::PERSON_KEY,
+            demo::AGENT_KEY,
+            demo::PIN
+        ));
+        lines.push("Next: `tollgate init --help` sets up your own account.".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// Runs the gateway until SIGINT or SIGTERM.
+pub(super) fn run(config: Config) -> Outcome {
+    start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Exit::Software, "runtime", e))?;
+    runtime.block_on(until_told(config))
+}
+
+async fn until_told(config: Config) -> Outcome {
+    let gateway = Gateway::start(config).await.map_err(start_failure)?;
+    println!("{}", banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
+    told_to_end().await.map_err(|e| Failure::new(Exit::Software, "signal", e))?;
+    println!("Stopping.");
+    gateway.shutdown().await;
+    Ok(())
+}
+
+/// Where the gateway really listens.
+fn listening(gateway: &Gateway) -> Listen {
+    let a = gateway.addresses().clone();
+    Listen {
+        imaps: a.imaps,
+        submissions: a.submissions,
+        imap_plain: a.imap_plain,
+        smtp_plain: a.smtp_plain,
+        web: a.web,
+    }
+}
+
+/// What a failed start means to whoever started it.
+pub(super) fn start_failure(error: StartError) -> Failure {
+    match error {
+        StartError::Core(e) => super::gate::core_failure(e),
+        StartError::Store(e) => super::gate::core_failure(e.into()),
+        StartError::Cert(e) => Failure::new(Exit::Config, "certificate", e),
+        StartError::Listen { .. } => Failure::new(Exit::Unavailable, "listen", error),
+        StartError::Provider(_) => Failure::new(Exit::Unavailable, "provider", error),
+    }
+}
+
+/// Resolves at SIGINT or SIGTERM.
+pub(super) async fn told_to_end() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Faults that a test asks for.
+//!
+//! Promises: a rule acts only at the command that it names and only as often
+//! as it says; without rules the provider behaves. Rules are asked in the
+//! order in which they were added; the first that fits acts.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What happens at an IMAP command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImapEffect {
+    /// The command isn't carried out; the tagged answer is `NO text`.
+    No(String),
+    /// The command isn't carried out; the tagged answer is `BAD text`.
+    Bad(String),
+    /// `* BYE text`, then the connection ends.
+    Bye(String),
+    /// The connection ends without a word.
+    Drop,
+    /// The command is carried out, but the connection ends after this many
+    /// octets of the first literal of its answer (or of the answer, if it has
+    /// no literal).
+    DropInLiteral(usize),
+    /// The command is carried out, but the connection ends before its tagged
+    /// answer.
+    DropBeforeAnswer,
+    /// The command is carried out after a pause.
+    Delay(Duration),
+    /// The command is read and nothing is ever answered.
+    Silence,
+}
+
+/// Where in a submission something happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SmtpAt {
+    /// In place of the greeting.
+    Greeting,
+    /// At EHLO or HELO.
+    Ehlo,
+    /// At AUTH.
+    Auth,
+    /// At MAIL.
+    Mail,
+    /// At RCPT, for one recipient (as between `<` and `>`) or for all.
+    Rcpt(Option<String>),
+    /// At DATA.
+    Data,
+    /// After the final dot, before anything is recorded or delivered.
+    Dot,
+    /// After the final dot, when the message is already recorded and delivered.
+    AfterDot,
+    /// At RSET.
+    Rset,
+    /// At QUIT.
+    Quit,
+}
+
+/// What happens there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SmtpEffect {
+    /// This whole reply line, for instance `450 4.2.0 later`, and nothing else.
+    Reply(String),
+    /// The connection ends without a word.
+    Close,
+    /// Nothing is ever answered.
+    Silence,
+    /// A pause, then all goes on.
+    Delay(Duration),
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    reject_auth: bool,
+    imap: Vec<(Option<String>, ImapEffect, Option<u32>)>,
+    smtp: Vec<(SmtpAt, SmtpEffect, Option<u32>)>,
+    size_lie: i64,
+    hidden_imap: BTreeSet<String>,
+    hidden_smtp: BTreeSet<String>,
+}
+
+/// The faults of one provider; shared with all its sessions.
+#[derive(Debug, Default)]
+pub struct Faults {
+    rules: Mutex<Rules>,
+}
+
+impl Faults {
+    fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets all faults.
+    pub fn clear(&self) {
+        *self.rules() = Rules::default();
+    }
+
+    /// Whether every login is refused, right password or not.
+    pub fn reject_auth(&self, on: bool) {
+        self.rules().reject_auth = on;
+    }
+
+    /// Adds a rule for the IMAP command `command` (`FETCH` means `UID FETCH`
+    /// too, `UID FETCH` only that; `None` means any). `times` limits how often
+    /// it acts. `IDLE` acts when IDLE starts.
+    pub fn imap(&self, command: Option<&str>, effect: ImapEffect, times: Option<u32>) {
+        self.rules().imap.push((command.map(str::to_ascii_uppercase), effect, times));
+    }
+
+    /// Adds a rule for a place in a submission.
+    pub fn smtp(&self, at: SmtpAt, effect: SmtpEffect, times: Option<u32>) {
+        self.rules().smtp.push((at, effect, times));
+    }
+
+    /// RFC822.SIZE is told wrong by this many octets.
+    pub fn size_lie(&self, octets: i64) {
+        self.rules().size_lie = octets;
+    }
+
+    /// An IMAP capability that is neither told nor accepted, such as `IDLE`.
+    pub fn hide_imap_capability(&self, name: &str) {
+        self.rules().hidden_imap.insert(name.to_ascii_uppercase());
+    }
+
+    /// An EHLO keyword that is neither told nor accepted, such as `8BITMIME`.
+    pub fn hide_ehlo_keyword(&self, name: &str) {
+        self.rules().hidden_smtp.insert(name.to_ascii_uppercase());
+    }
+
+    pub(crate) fn auth_rejected(&self) -> bool {
+        self.rules().reject_auth
+    }
+
+    pub(crate) fn size_error(&self) -> i64 {
+        self.rules().size_lie
+    }
+
+    pub(crate) fn imap_hidden(&self, name: &str) -> bool {
+        self.rules().hidden_imap.contains(name)
+    }
+
+    pub(crate) fn smtp_hidden(&self, name: &str) -> bool {
+        self.rules().hidden_smtp.contains(name)
+    }
+
+    /// The effect due at the IMAP command `name`, counted as used.
+    pub(crate) fn at_imap(&self, name: &str) -> Option<ImapEffect> {
+        let bare = name.strip_prefix("UID ").unwrap_or(name);
+        take(&mut self.rules().imap, |command: &Option<String>| {
+            command.as_deref().is_none_or(|c| c == name || c == bare)
+        })
+    }
+
+    /// The effect due at a place of a submission, counted as used.
+    pub(crate) fn at_smtp(&self, at: &SmtpAt) -> Option<SmtpEffect> {
+        take(&mut self.rules().smtp, |rule: &SmtpAt| match (rule, at) {
+            (SmtpAt::Rcpt(None), SmtpAt::Rcpt(_)) => true,
+            (a, b) => a == b,
+        })
+    }
+}
+
+fn take<P, E: Clone>(rules: &mut Vec<(P, E, Option<u32>)>, fits: impl Fn(&P) -> bool) -> Option<E> {
+    let index = rules.iter().position(|(place, _, _)| fits(place))?;
+    let effect = rules[index].1.clone();
+    if let Some(left) = &mut rules[index].2 {
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            rules.remove(index);
+        }
+    }
+    Some(effect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_acts_as_often_as_it_says_and_only_there() {
+        let faults = Faults::default();
+        faults.imap(Some("fetch"), ImapEffect::Drop, Some(1));
+        assert_eq!(faults.at_imap("STORE"), None);
+        assert_eq!(faults.at_imap("UID FETCH"), Some(ImapEffect::Drop));
+        assert_eq!(faults.at_imap("FETCH"), None);
+        faults.smtp(SmtpAt::Rcpt(Some("a@example.org".into())), SmtpEffect::Close, None);
+        assert_eq!(faults.at_smtp(&SmtpAt::Rcpt(Some("b@example.org".into()))), None);
+        assert_eq!(faults.at_smtp(&SmtpAt::Rcpt(Some("a@example.org".into()))), Some(SmtpEffect::Close));
+    }
+}

@@ -1,0 +1,264 @@
+//! What each request does.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{CONSOLE, ControlError, Request, Which};
+use crate::account::{AccountId, KeyId, Role};
+use crate::floor::ledger::{self, Event, LedgerHead};
+use crate::floor::submission::State;
+use crate::gateway::core::{BackfillRequest, Core};
+use crate::lane::trace::Trace;
+use crate::outbox::{Hold, HoldId};
+use crate::store::{self, StoreError, Table};
+use crate::web::pin;
+
+/// Most ledger entries of one answer.
+const MAX_ENTRIES: usize = 1000;
+/// Pairs read from the store at once.
+const SCAN_PAGE: usize = 256;
+/// Most corrections of one answer.
+const MAX_CORRECTIONS: usize = 10_000;
+/// Longest reason of a denial, in characters.
+const MAX_REASON_CHARS: usize = 200;
+
+/// Runs a request.
+pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlError> {
+    match request {
+        Request::KeyAdd { account, role, name } => key_add(core, &account, role, &name).await,
+        Request::KeyList { account } => {
+            let account = account.map(|a| account_of(core, &a)).transpose()?;
+            Ok(json!({ "keys": core.accounts.list_keys(account.as_ref()) }))
+        }
+        Request::KeyRevoke { id } => key_revoke(core, &id).await,
+        Request::HeldList { account, all } => held_list(core, account.as_deref(), all),
+        Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
+        Request::HeldMessage { id } => held_message(core, &id),
+        Request::HeldDeny { id, reason } => held_deny(core, &id, &reason).await,
+        Request::ReceiptExport { hold } => receipt_export(core, &hold),
+        Request::LedgerVerify { head } => ledger_verify(core, head.as_deref()),
+        Request::LedgerHead => Ok(json!({ "head": core.outbox.ledger_head()?.map(|h| h.to_string()) })),
+        Request::LedgerList { from, limit } => {
+            Ok(json!({ "entries": core.outbox.ledger(from, limit.min(MAX_ENTRIES))? }))
+        }
+        Request::PinSet { account, pin } => pin_set(core, &account, &pin.0).await,
+        Request::Explain { which } => explain(core, &which),
+        Request::Backfill { account, last, dry_run } => {
+            let account = account_of(core, &account)?;
+            let backfill = core.backfill.get().ok_or(ControlError::NotRunning("backfill"))?;
+            backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
+        }
+        Request::CorrectionsList => corrections(core),
+    }
+}
+
+fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlError> {
+    core.accounts.find(text).ok_or_else(|| ControlError::NoAccount(text.to_owned()))
+}
+
+async fn key_add(core: &Core, account: &str, role: Role, name: &str) -> Result<Value, ControlError> {
+    let account = account_of(core, account)?;
+    let text = zeroize::Zeroizing::new(core.accounts.add_key(&account, role, name).await?);
+    let info = core.accounts.key_info(&text).ok_or_else(|| ControlError::Failed("the new key is gone".to_owned()))?;
+    let role_name = match role {
+        Role::Person => "person",
+        Role::Agent => "agent",
+    };
+    let event = Event::KeyAdded { account: account.to_string(), key: info.id.to_string(), role: role_name.to_owned() };
+    if let Err(e) = core.outbox.record(event).await {
+        // A key that the ledger doesn't know must not open anything.
+        core.accounts.revoke(&info.id).await?;
+        return Err(e.into());
+    }
+    Ok(json!({ "key": text.as_str(), "id": info.id, "account": info.account, "role": info.role, "name": info.name }))
+}
+
+async fn key_revoke(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let id = KeyId(id.into());
+    let before = core.accounts.list_keys(None).into_iter().find(|k| k.id == id).is_some_and(|k| k.revoked_at.is_some());
+    let info = core.accounts.revoke(&id).await?;
+    if !before {
+        let event = Event::KeyRevoked { account: info.account.to_string(), key: info.id.to_string() };
+        core.outbox.record(event).await?;
+    }
+    // Also where it was revoked before: an earlier call may have ended here.
+    core.outbox.freeze_key(&id).await?;
+    to_value(&info)
+}
+
+fn held_list(core: &Core, account: Option<&str>, all: bool) -> Result<Value, ControlError> {
+    let accounts = match account {
+        Some(text) => vec![account_of(core, text)?],
+        None => core.accounts.ids(),
+    };
+    let mut holds = Vec::new();
+    for account in accounts {
+        holds.extend(core.outbox.list(&account)?.iter().filter(|h| all || open(h.state)).map(hold_json));
+    }
+    Ok(json!({ "holds": holds }))
+}
+
+/// Whether a person or the dispatcher still has something to do.
+fn open(state: State) -> bool {
+    match state {
+        State::Held | State::Approved | State::Sending | State::Unknown => true,
+        State::Sent | State::Failed | State::Denied | State::Expired | State::Withdrawn => false,
+    }
+}
+
+fn find_hold(core: &Core, text: &str) -> Result<Hold, ControlError> {
+    let none = || ControlError::NoHold(text.to_owned());
+    let id = HoldId::parse(text).ok_or_else(none)?;
+    for account in core.accounts.ids() {
+        if let Some(hold) = core.outbox.get(&account, &id)? {
+            return Ok(hold);
+        }
+    }
+    Err(none())
+}
+
+fn hold_json(hold: &Hold) -> Value {
+    json!({
+        "id": hold.id,
+        "account": hold.account,
+        "state": hold.state.name(),
+        "key": hold.key,
+        "role": hold.role,
+        "reason": hold.reason,
+        "from": hold.envelope.reverse_path,
+        "to": hold.envelope.forward_paths,
+        "subject": hold.subject,
+        "message_id": hold.message_id,
+        "sha256": hold.blob,
+        "length": hold.length,
+        "held_at": hold.held_at,
+        "expires_at": hold.expires_at,
+        "changed_at": hold.changed_at,
+        "attempt": hold.attempt,
+        "next_attempt": hold.next_attempt,
+        "detail": hold.detail,
+        "approver": hold.approver,
+        "again": hold.again,
+    })
+}
+
+fn held_message(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let hold = find_hold(core, id)?;
+    let mut octets = Vec::new();
+    let file = core.outbox.open(&hold)?;
+    file.take(core.config.max_message_bytes)
+        .read_to_end(&mut octets)
+        .map_err(|source| ControlError::File { path: hold.blob.to_string().into(), source })?;
+    Ok(json!({ "base64": STANDARD.encode(octets) }))
+}
+
+async fn held_deny(core: &Core, id: &str, reason: &str) -> Result<Value, ControlError> {
+    if reason.chars().count() > MAX_REASON_CHARS || reason.chars().any(char::is_control) {
+        return Err(ControlError::Invalid(format!("a reason is one line of up to {MAX_REASON_CHARS} characters")));
+    }
+    let hold = find_hold(core, id)?;
+    core.outbox.deny(&hold.account, &hold.id, reason, CONSOLE).await?;
+    Ok(hold_json(&find_hold(core, id)?))
+}
+
+fn receipt_export(core: &Core, hold: &str) -> Result<Value, ControlError> {
+    let hold = find_hold(core, hold)?;
+    let receipt = core.outbox.receipt(&hold.id)?.ok_or_else(|| ControlError::NoReceipt(hold.id.to_string()))?;
+    to_value(&receipt)
+}
+
+fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError> {
+    let head: Option<LedgerHead> = head
+        .map(|text| text.parse().map_err(|e: ledger::NotAHead| ControlError::Invalid(e.to_string())))
+        .transpose()?;
+    let verdict = ledger::verify(core.outbox.whole_ledger()?, head)?;
+    Ok(json!({
+        "entries": verdict.entries,
+        "head": verdict.head.map(|h| h.to_string()),
+        "witnessed": verdict.witnessed,
+        "tail_witnessed": verdict.tail_is_witnessed(),
+        "text": verdict.to_string(),
+    }))
+}
+
+async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
+    let account = account_of(core, account)?;
+    pin::set(core.store.as_ref(), &account, pin).await?;
+    core.outbox.record(Event::PinSet { account: account.to_string() }).await?;
+    Ok(json!({ "account": account }))
+}
+
+fn explain(core: &Core, which: &Which) -> Result<Value, ControlError> {
+    let trace = match which {
+        Which::Decision(id) => decision(core, id)?.ok_or_else(|| ControlError::NoDecision(id.clone()))?,
+        Which::MessageId(id) => newest_of(core, id)?.ok_or_else(|| ControlError::NoDecision(id.clone()))?,
+        Which::Place { account, mailbox, uid } => {
+            let account = account_of(core, account)?;
+            let locate = core.locate.get().ok_or(ControlError::NotRunning("explaining a UID"))?;
+            let place = || ControlError::NoDecision(format!("UID {uid} of {mailbox}"));
+            let id = locate(&account, mailbox, *uid)?.ok_or_else(place)?;
+            decision(core, &id)?.ok_or_else(place)?
+        }
+    };
+    Ok(json!({ "text": trace.explain(), "trace": trace }))
+}
+
+fn decision(core: &Core, id: &str) -> Result<Option<Trace>, ControlError> {
+    Ok(store::read(core.store.as_ref(), |r| -> Result<_, StoreError> {
+        r.get(Table::Decision, id.as_bytes())?.map(|v| store::from_json(Table::Decision, &v)).transpose()
+    })?)
+}
+
+/// The newest decision of a Message-ID, with or without its brackets. This
+/// reads every trace; it is for a person at a console.
+fn newest_of(core: &Core, message_id: &str) -> Result<Option<Trace>, ControlError> {
+    let bare = |id: &str| id.trim().trim_start_matches('<').trim_end_matches('>').to_owned();
+    let wanted = bare(message_id);
+    let mut newest: Option<Trace> = None;
+    each(core, Table::Decision, |_, value| {
+        let trace: Trace = store::from_json(Table::Decision, value)?;
+        if trace.message_id.as_deref().map(bare).as_ref() == Some(&wanted)
+            && newest.as_ref().is_none_or(|n| n.time <= trace.time)
+        {
+            newest = Some(trace);
+        }
+        Ok(true)
+    })?;
+    Ok(newest)
+}
+
+fn corrections(core: &Core) -> Result<Value, ControlError> {
+    let mut list = Vec::new();
+    each(core, Table::Correction, |key, value| {
+        let value: Value = store::from_json(Table::Correction, value)?;
+        list.push(json!({ "key": String::from_utf8_lossy(key), "value": value }));
+        Ok(list.len() < MAX_CORRECTIONS)
+    })?;
+    Ok(json!({ "corrections": list }))
+}
+
+/// Visits a table in pages until `visit` says no.
+fn each(
+    core: &Core,
+    table: Table,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    let mut from = Vec::new();
+    loop {
+        let page = store::read(core.store.as_ref(), |r| r.scan(table, b"", &from, SCAN_PAGE))?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        from = last.iter().copied().chain([0]).collect();
+        for (key, value) in &page {
+            if !visit(key, value)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn to_value(value: &impl serde::Serialize) -> Result<Value, ControlError> {
+    serde_json::to_value(value).map_err(|e| ControlError::Failed(e.to_string()))
+}

@@ -1,0 +1,275 @@
+//! LIST, LSUB, STATUS, NAMESPACE, subscriptions, and CREATE, DELETE, RENAME
+//! (RFC 9051 §6.3).
+//!
+//! Promises: the provider's mailboxes as it lists them, with ours added;
+//! nothing beneath ours can be made, renamed or deleted. Subscriptions of ours
+//! are kept here. Doesn't know: messages.
+
+use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
+use imap_codec::imap_types::status::StatusDataItemName;
+
+use crate::store::{StoreError, Table, read, write};
+use crate::upstream::imap::UntaggedData;
+
+use super::lanes::{LaneMap, Place, matches};
+use super::mirror::Mirror;
+use super::ops::has_flag;
+use super::pass::quote;
+use super::select::{name_of, ready};
+use super::session::{Fail, Session};
+
+/// Names by which bins are known where the provider has no SPECIAL-USE.
+const BINS: [&str; 6] = ["trash", "junk", "spam", "deleted items", "deleted messages", "bin"];
+
+impl Session {
+    /// NAMESPACE: the provider's, or one without prefix.
+    pub(super) async fn namespace(&mut self) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        ready(&mirror).await?;
+        let mut lease = mirror.pool.any().await?;
+        let mut found = None;
+        if lease.capabilities().has("NAMESPACE") {
+            let outcome = lease.run(b"NAMESPACE").await?.ok()?;
+            found = outcome
+                .untagged
+                .into_iter()
+                .map(|u| u.text)
+                .find(|t| t.to_ascii_uppercase().starts_with(b"* NAMESPACE"));
+        }
+        lease.give_back();
+        let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+        match found {
+            Some(text) => {
+                self.write(&text).await?;
+                self.write(b"\r\n").await?;
+            }
+            None => self.line(&format!("* NAMESPACE ((\"\" \"{delimiter}\")) NIL NIL")).await?,
+        }
+        Ok("done".into())
+    }
+
+    /// LIST or LSUB.
+    pub(super) async fn list(
+        &mut self,
+        reference: &Mailbox<'_>,
+        pattern: &ListMailbox<'_>,
+        subscribed: bool,
+    ) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        ready(&mirror).await?;
+        let reference = name_of(reference);
+        let pattern = match pattern {
+            ListMailbox::Token(t) => t.as_ref().to_vec(),
+            ListMailbox::String(s) => s.as_ref().to_vec(),
+        };
+        let verb: &[u8] = if subscribed { b"LSUB " } else { b"LIST " };
+        let mut lease = mirror.pool.any().await?;
+        let command = [verb, &quote(&reference), b" ", &quote(&pattern)].concat();
+        let outcome = lease.run(&command).await?.ok()?;
+        lease.give_back();
+        let lanes = mirror.state().lanes.clone();
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        for u in &outcome.untagged {
+            let name = match u.parse() {
+                UntaggedData::List { name, .. } | UntaggedData::Lsub { name, .. } => name,
+                _ => continue,
+            };
+            if lanes.as_ref().is_some_and(|l| l.owns(&name)) {
+                continue;
+            }
+            names.push(name.to_vec());
+            self.write(&u.text).await?;
+            self.write(b"\r\n").await?;
+        }
+        if let Some(lanes) = lanes
+            && !pattern.is_empty()
+        {
+            let full = [reference, pattern].concat();
+            for line in our_lines(&mirror, &lanes, &full, subscribed)? {
+                self.line(&line).await?;
+            }
+        }
+        Ok("done".into())
+    }
+
+    /// STATUS.
+    pub(super) async fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        ready(&mirror).await?;
+        let name = name_of(mailbox);
+        let mut words = Vec::new();
+        for item in items {
+            words.push(match item {
+                StatusDataItemName::Messages => "MESSAGES",
+                StatusDataItemName::Recent => "RECENT",
+                StatusDataItemName::UidNext => "UIDNEXT",
+                StatusDataItemName::UidValidity => "UIDVALIDITY",
+                StatusDataItemName::Unseen => "UNSEEN",
+                _ => return Err(Fail::Bad("this STATUS item is not offered".into())),
+            });
+        }
+        let (place, owned) = {
+            let state = mirror.state();
+            let lanes = state.lanes.as_ref();
+            (lanes.and_then(|l| l.find(&name)), lanes.is_some_and(|l| l.owns(&name)))
+        };
+        match place {
+            Some(place) => {
+                let _ = mirror.freshen().await;
+                let line = self.view_status(&mirror, place, &name, &words)?;
+                self.line(&line).await?;
+            }
+            None if owned => return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into())),
+            None => {
+                let mut lease = mirror.pool.any().await?;
+                let items = format!(" ({})", words.join(" "));
+                let outcome = lease.run(&[b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat()).await?;
+                lease.give_back();
+                let outcome = outcome.ok()?;
+                for u in &outcome.untagged {
+                    if matches!(u.parse(), UntaggedData::Status { .. }) {
+                        self.write(&u.text).await?;
+                        self.write(b"\r\n").await?;
+                    }
+                }
+            }
+        }
+        Ok("done".into())
+    }
+
+    fn view_status(&self, mirror: &Mirror, place: Place, name: &[u8], words: &[&str]) -> Result<String, Fail> {
+        let id = (self.signed()?.audience, place);
+        let state = mirror.state();
+        let view = state.view(id).ok_or_else(|| Fail::No("UNAVAILABLE", "the mailbox is not ready".into()))?;
+        let values: Vec<String> = words
+            .iter()
+            .map(|w| {
+                let value = match *w {
+                    "MESSAGES" => view.len() as u64,
+                    "UIDNEXT" => u64::from(view.next_uid().get()),
+                    "UIDVALIDITY" => u64::from(view.uidvalidity),
+                    "UNSEEN" => {
+                        view.iter().filter(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen")).count() as u64
+                    }
+                    _ => 0,
+                };
+                format!("{w} {value}")
+            })
+            .collect();
+        Ok(format!("* STATUS {} ({})", String::from_utf8_lossy(&quote(name)), values.join(" ")))
+    }
+
+    /// CREATE, DELETE and RENAME of the provider's mailboxes.
+    pub(super) async fn manage(&mut self, verb: &[u8], mailboxes: &[&Mailbox<'_>]) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        ready(&mirror).await?;
+        let names: Vec<Vec<u8>> = mailboxes.iter().map(|m| name_of(m)).collect();
+        let lanes = mirror.state().lanes.clone();
+        for name in &names {
+            let inbox = name.eq_ignore_ascii_case(b"INBOX");
+            if inbox || lanes.as_ref().is_some_and(|l| l.owns(name)) {
+                return Err(Fail::No("CANNOT", "this mailbox is the gateway's".into()));
+            }
+        }
+        let mut lease = mirror.pool.any().await?;
+        let refs: Vec<Vec<u8>> = names.iter().map(|n| [b" ".as_slice(), &quote(n)].concat()).collect();
+        let outcome = lease.run(&[verb, &refs.concat()].concat()).await?;
+        lease.give_back();
+        outcome.ok()?;
+        Ok("done".into())
+    }
+
+    /// SUBSCRIBE and UNSUBSCRIBE.
+    pub(super) async fn subscribe(&mut self, mailbox: &Mailbox<'_>, subscribe: bool) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        ready(&mirror).await?;
+        let name = name_of(mailbox);
+        let lanes = mirror.state().lanes.clone();
+        let ours = lanes.as_ref().filter(|l| l.owns(&name));
+        if let Some(lanes) = ours {
+            let place = lanes.find(&name).ok_or_else(|| Fail::No("NONEXISTENT", "there is no such mailbox".into()))?;
+            let key = subscription_key(&mirror, place);
+            let value: &[u8] = if subscribe { b"1" } else { b"0" };
+            write(&*mirror.store, move |w| w.put(Table::Subscription, &key, value).map_err(StoreError::from))
+                .await
+                .map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
+            return Ok("done".into());
+        }
+        let verb: &[u8] = if subscribe { b"SUBSCRIBE " } else { b"UNSUBSCRIBE " };
+        let mut lease = mirror.pool.any().await?;
+        let outcome = lease.run(&[verb, &quote(&name)].concat()).await?;
+        lease.give_back();
+        outcome.ok()?;
+        Ok("done".into())
+    }
+}
+
+fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
+    let mut key = super::rows::account_prefix(&mirror.account);
+    key.push(place.code());
+    key
+}
+
+/// Our mailboxes that match a pattern; INBOX is the provider's to list.
+fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool) -> Result<Vec<String>, Fail> {
+    let delimiter = lanes.delimiter();
+    let verb = if subscribed { "LSUB" } else { "LIST" };
+    let mut out = Vec::new();
+    let mut add = |flags: &str, name: &str| {
+        if matches(pattern, name.as_bytes(), delimiter as u8) {
+            out.push(format!(
+                "* {verb} ({flags}) \"{delimiter}\" {}",
+                String::from_utf8_lossy(&quote(name.as_bytes()))
+            ));
+        }
+    };
+    add("\\Noselect \\HasChildren", &lanes.parent());
+    for place in lanes.places().into_iter().filter(|p| *p != Place::Inbox) {
+        let stored =
+            read::<_, StoreError>(&*mirror.store, |r| r.get(Table::Subscription, &subscription_key(mirror, place)))
+                .map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
+        // Lanes/All repeats the others: listed, but subscribed only on wish.
+        let is = stored.map_or(place != Place::All, |v| v == b"1");
+        if !subscribed || is {
+            add("\\HasNoChildren", &lanes.name(place));
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a mailbox is the trash or the junk of the provider.
+pub(super) async fn is_bin(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+    let roles = roles(mirror, name).await?;
+    let leaf = leaf(mirror, name);
+    Ok(roles.iter().any(|r| r == "\\trash" || r == "\\junk") || BINS.contains(&leaf.as_str()))
+}
+
+/// Whether a mailbox is the one for drafts: by SPECIAL-USE where the provider
+/// has it, else by its name.
+pub(super) async fn is_drafts(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+    let roles = roles(mirror, name).await?;
+    let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
+    let other = roles.iter().any(|r| special.contains(&r.as_str()));
+    Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
+}
+
+fn leaf(mirror: &Mirror, name: &[u8]) -> String {
+    let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+    let text = String::from_utf8_lossy(name).to_ascii_lowercase();
+    text.rsplit(delimiter).next().unwrap_or_default().to_owned()
+}
+
+async fn roles(mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
+    let mut lease = mirror.pool.any().await?;
+    let outcome = lease.run(&[b"LIST \"\" ".as_slice(), &quote(name)].concat()).await?.ok()?;
+    lease.give_back();
+    let mut out = Vec::new();
+    for u in &outcome.untagged {
+        if let UntaggedData::List { flags, name: listed, .. } = u.parse()
+            && listed == name
+        {
+            out.extend(flags.iter().map(|f| String::from_utf8_lossy(f).to_ascii_lowercase()));
+        }
+    }
+    Ok(out)
+}

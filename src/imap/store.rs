@@ -1,0 +1,126 @@
+//! STORE and UID STORE over a view (RFC 9051 §6.4.6).
+//!
+//! Promises: flags of messages are changed at the provider, flags of local
+//! messages and of superseded entries here. A change of a lane's keyword is a
+//! person's correction.
+
+use imap_codec::imap_types::flag::{Flag, StoreResponse, StoreType};
+use imap_codec::imap_types::sequence::SequenceSet;
+use tokio::io::AsyncWriteExt;
+
+use crate::lane::LANES;
+
+use super::mirror::{FlagChange, Op, OpError};
+use super::session::{Fail, Session};
+use super::uid::{SeqNum, UpstreamUid, ViewUid};
+use super::view::Source;
+
+/// Most flags in one STORE.
+const MAX_FLAGS: usize = 64;
+
+impl Session {
+    /// STORE.
+    pub(super) async fn store(
+        &mut self,
+        set: &SequenceSet,
+        kind: StoreType,
+        response: StoreResponse,
+        flags: &[Flag<'_>],
+        uid: bool,
+    ) -> Result<String, Fail> {
+        let mirror = self.mirror()?;
+        let viewing = self.viewing()?;
+        if viewing.read_only {
+            return Err(Fail::No("CANNOT", "the mailbox is open read-only".into()));
+        }
+        if flags.len() > MAX_FLAGS {
+            return Err(Fail::No("LIMIT", "too many flags".into()));
+        }
+        let change = match kind {
+            StoreType::Replace => FlagChange::Set,
+            StoreType::Add => FlagChange::Add,
+            StoreType::Remove => FlagChange::Remove,
+        };
+        let mut names: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        if names.iter().any(|n| n.eq_ignore_ascii_case("\\Recent")) {
+            return Err(Fail::Bad("\\Recent can't be stored".into()));
+        }
+        // Keywords of lanes are shown by us, never stored at the provider.
+        let lane_words = |n: &String| LANES.iter().filter_map(|l| l.keyword()).any(|k| k.eq_ignore_ascii_case(n));
+        let named: Vec<String> = names.iter().filter(|n| lane_words(n)).cloned().collect();
+        names.retain(|n| !lane_words(n));
+        if !named.is_empty() && change != FlagChange::Set {
+            return Err(Fail::No("CANNOT", "move the message to a lane's mailbox to correct its lane".into()));
+        }
+        let chosen = viewing.resolve(set, uid)?;
+        let id = viewing.id;
+        let (mut up, mut local, mut old): (Vec<UpstreamUid>, Vec<u32>, Vec<ViewUid>) = Default::default();
+        let mut gone = false;
+        {
+            let state = mirror.state();
+            let view = state.view(id);
+            for (_, uid) in &chosen {
+                match view.and_then(|v| v.get(*uid)) {
+                    None => gone = true,
+                    Some(e) if e.superseded => old.push(*uid),
+                    Some(e) => match e.source {
+                        Source::Upstream(u) => up.push(u),
+                        Source::Local(n) => local.push(n),
+                    },
+                }
+            }
+        }
+        let deletes = names.iter().any(|n| n.eq_ignore_ascii_case("\\Deleted"));
+        if !old.is_empty() && (deletes || change == FlagChange::Set) {
+            let deleted = deletes && change != FlagChange::Remove;
+            mirror.ask(|r| Op::MarkEntries(id, old, deleted, r)).await?;
+        }
+        if !local.is_empty() {
+            let names = names.clone();
+            mirror.ask(|r| Op::StoreLocal(local, change, names, r)).await?;
+        }
+        if !up.is_empty() && (!names.is_empty() || change == FlagChange::Set) {
+            mirror.ask(|r| Op::Store(up, change, names, r)).await?;
+        }
+        self.report(&chosen, response == StoreResponse::Silent, uid).await?;
+        self.tell(false).await?;
+        if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
+    }
+
+    /// FETCH responses of a STORE; a silent one only swallows its own echo.
+    async fn report(&mut self, chosen: &[(SeqNum, ViewUid)], silent: bool, with_uid: bool) -> Result<(), Fail> {
+        let mirror = self.mirror()?;
+        let viewing = self.viewing()?;
+        let mut lines = Vec::new();
+        {
+            let state = mirror.state();
+            let Some(view) = state.view(viewing.id) else { return Ok(()) };
+            if !silent {
+                for (seq, uid) in chosen {
+                    let Some(entry) = view.get(*uid) else { continue };
+                    let flags = state.shown_flags(viewing.id, entry).join(" ");
+                    let uid = if with_uid { format!("UID {uid} ") } else { String::new() };
+                    lines.push(format!("* {seq} FETCH ({uid}FLAGS ({flags}))\r\n"));
+                }
+            }
+            // Changes of others in the same moment are told for the other
+            // messages; those of this STORE were just reported.
+            for uid in viewing.known.uids() {
+                let Some(entry) = view.get(*uid) else { continue };
+                let mine = chosen.binary_search_by(|(_, u)| u.cmp(uid)).is_ok();
+                if !mine
+                    && state.flags_at(entry.source) > viewing.told
+                    && let Some(seq) = viewing.known.seq(*uid)
+                {
+                    let flags = state.shown_flags(viewing.id, entry).join(" ");
+                    lines.push(format!("* {seq} FETCH (UID {uid} FLAGS ({flags}))\r\n"));
+                }
+            }
+            viewing.told = state.clock;
+        }
+        for line in lines {
+            self.out.write_all(line.as_bytes()).await?;
+        }
+        Ok(())
+    }
+}

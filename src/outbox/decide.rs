@@ -1,0 +1,297 @@
+//! What people and submitters do to a hold: hold, show, approve, deny,
+//! withdraw, hold again. Each is one transaction.
+
+use super::hold::{ApproveError, Hold, HoldError, HoldId, Intake, Shown, ShownRecord};
+use super::record::{self, ReceiptRow};
+use super::{MAX_SHOWN, Outbox, SHOWN_TTL_SECONDS};
+use crate::account::{AccountId, KeyId, Role};
+use crate::floor::action::Action;
+use crate::floor::digest::{Hash, to_hex};
+use crate::floor::ledger::{Entry, Event};
+use crate::floor::payload::{Payload, SCHEMA};
+use crate::floor::receipt::{Receipt, mint};
+use crate::floor::submission::{Illegal, State, Transition, step};
+use crate::store::{self, StoreError, Writer};
+
+/// Random octets of a page's nonce.
+const NONCE_OCTETS: usize = 16;
+/// The proof that approvals carry.
+const METHOD: &str = "pin";
+/// Reason code of a hold whose key was revoked.
+const KEY_REVOKED: &str = "key_revoked";
+/// Reason code of a hold that its submitter took back.
+const SUBMITTER: &str = "submitter";
+/// Longest reason of a denial that is kept, in characters.
+const MAX_REASON_CHARS: usize = 500;
+
+impl Outbox {
+    /// Holds a submission. When it returns the id, octets and state are on
+    /// disk; the caller made the octets durable before.
+    pub async fn hold(&self, intake: Intake) -> Result<HoldId, HoldError> {
+        if self.is_revoked(&intake.key) {
+            return Err(HoldError::KeyRevoked);
+        }
+        let id = HoldId::random()?;
+        let limit = (intake.role == Role::Agent).then_some(self.config.max_holds_per_key);
+        let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
+        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
+            if let Some(limit) = limit
+                && record::open_of_key(w, intake.key.as_str())? >= limit
+            {
+                return Err(HoldError::TooMany(limit));
+            }
+            insert(w, id.clone(), intake.clone(), ttl, clock)
+        })
+        .await?;
+        self.announce(&hold);
+        // The key may have been revoked, and its holds frozen, in between.
+        if self.is_revoked(&hold.key) {
+            self.freeze_key(&hold.key).await?;
+            return Err(HoldError::KeyRevoked);
+        }
+        tracing::info!(hold = %hold.id, account = %hold.account, reason = ?hold.reason, "held");
+        Ok(hold.id)
+    }
+
+    /// Prepares a payload with a fresh nonce for `approver` to look at, and
+    /// remembers it, so that [`Outbox::approve`] can compare.
+    pub async fn show(&self, account: &AccountId, id: &HoldId, approver: &str) -> Result<Shown, HoldError> {
+        let mut nonce = [0; NONCE_OCTETS];
+        getrandom::fill(&mut nonce).map_err(|e| HoldError::Random(e.to_string()))?;
+        let (clock, ttl) = ((self.tuning.clock)(), seconds(self.config.receipt_ttl));
+        let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
+        let (hold, shown) = store::write(self.store.as_ref(), move |w| -> Result<_, HoldError> {
+            let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+            let now = record::now(w, clock)?;
+            let shown = ShownRecord {
+                nonce: to_hex(&nonce),
+                approver: approver.clone(),
+                method: METHOD.to_owned(),
+                time: now,
+                expiry: now.saturating_add(ttl),
+            };
+            // What is decided can be looked at; it can't be approved.
+            if hold.state == State::Held {
+                hold.shown.retain(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS);
+                if hold.shown.len() >= MAX_SHOWN {
+                    hold.shown.remove(0);
+                }
+                hold.shown.push(shown.clone());
+                record::save(w, &hold)?;
+            }
+            Ok((hold, shown))
+        })
+        .await?;
+        let upstream = self.upstream_names(&hold.account).ok_or(HoldError::NoAccount)?;
+        let payload = payload(self.gateway_id(), &hold, &shown, upstream);
+        let hash = payload.hash();
+        Ok(Shown { hold, payload, hash })
+    }
+
+    /// Approves what was shown under `nonce`, if it is still what would be
+    /// sent: its hash must be `displayed_hash`, written as [`Shown::hash`] is.
+    pub async fn approve(
+        &self,
+        account: &AccountId,
+        id: &HoldId,
+        nonce: &str,
+        displayed_hash: &str,
+        approver: &str,
+    ) -> Result<Receipt, ApproveError> {
+        let upstream = self.upstream_names(account).ok_or(ApproveError::NoAccount)?;
+        let revoked: std::collections::HashSet<KeyId> = self.revoked_keys(account);
+        let (clock, signing) = ((self.tuning.clock)(), self.identity.signing.clone());
+        let gateway_id = self.gateway_id().to_owned();
+        let (account, id) = (account.clone(), id.clone());
+        let (nonce, displayed, approver) = (nonce.to_owned(), displayed_hash.to_owned(), approver.to_owned());
+        let (hold, receipt) = store::write(self.store.as_ref(), move |w| -> Result<_, ApproveError> {
+            let mut hold = record::load_of(w, &account, &id)?.ok_or(ApproveError::NotFound)?;
+            let now = record::now(w, clock)?;
+            if hold.state != State::Held {
+                return Err(ApproveError::NotHeld(hold.state));
+            }
+            if hold.expires_at.is_some_and(|at| at <= now) {
+                return Err(ApproveError::NotHeld(State::Expired));
+            }
+            if revoked.contains(&hold.key) {
+                return Err(ApproveError::KeyRevoked);
+            }
+            let shown = hold.shown.iter().find(|s| s.nonce == nonce && s.approver == approver);
+            let shown = shown.filter(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS && now < s.expiry);
+            let payload = payload(&gateway_id, &hold, shown.ok_or(ApproveError::Stale)?, upstream.clone());
+            if payload.hash().to_string() != displayed {
+                return Err(ApproveError::HashDiffers);
+            }
+            let event =
+                Event::Approved { hold: hold.id.to_string(), payload: payload.hash(), approver: approver.clone() };
+            hold.approver = Some(approver.clone());
+            hold.next_attempt = Some(now);
+            let entry = approve_transition(w, &mut hold, clock, event)?;
+            let receipt = mint(&payload, &signing, entry.head());
+            record::put_receipt(w, &hold.id, &ReceiptRow { receipt: receipt.clone(), spent: false })?;
+            Ok((hold, receipt))
+        })
+        .await?;
+        tracing::info!(hold = %hold.id, account = %hold.account, "approved");
+        self.announce(&hold);
+        self.kick();
+        Ok(receipt)
+    }
+
+    /// Denies a hold.
+    pub async fn deny(&self, account: &AccountId, id: &HoldId, reason: &str, approver: &str) -> Result<(), HoldError> {
+        let event = Event::Denied { hold: id.to_string(), approver: approver.to_owned() };
+        let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
+        let reason = (!reason.is_empty()).then_some(reason);
+        self.decide(account, id, Transition::Deny, event, reason, Some(approver.to_owned())).await
+    }
+
+    /// Takes a hold back, on its submitter's word.
+    pub async fn withdraw(&self, account: &AccountId, id: &HoldId) -> Result<(), HoldError> {
+        let event = Event::Withdrawn { hold: id.to_string(), reason: SUBMITTER.to_owned() };
+        self.decide(account, id, Transition::Withdraw, event, Some(SUBMITTER.to_owned()), None).await
+    }
+
+    /// A person saw that the outcome is unknown and wants the same octets to
+    /// be held again; the new hold needs an approval of its own.
+    pub async fn resend_unknown(&self, account: &AccountId, id: &HoldId, approver: &str) -> Result<HoldId, HoldError> {
+        let again = HoldId::random()?;
+        let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
+        let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
+        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
+            let mut old = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+            if let Some(again) = old.again {
+                return Err(HoldError::Again(again));
+            }
+            if old.state != State::Unknown {
+                return Err(Illegal { state: old.state, transition: Transition::Approve }.into());
+            }
+            let event = Event::Reheld { hold: id.to_string(), again: again.to_string(), approver: approver.clone() };
+            record::append(w, clock, event)?;
+            old.again = Some(again.clone());
+            record::save(w, &old)?;
+            let intake = Intake {
+                account: old.account,
+                key: old.key,
+                role: old.role,
+                envelope: old.envelope,
+                blob: old.blob,
+                length: old.length,
+                message_id: old.message_id,
+                subject: old.subject,
+                reason: old.reason,
+            };
+            insert(w, again.clone(), intake, ttl, clock)
+        })
+        .await?;
+        self.announce(&hold);
+        Ok(hold.id)
+    }
+
+    /// Withdraws every undecided hold of a revoked key. Approved ones are
+    /// stopped by the dispatcher, which asks whether the key is revoked.
+    pub async fn freeze_key(&self, key: &KeyId) -> Result<(), HoldError> {
+        let (key, clock) = (key.clone(), (self.tuning.clock)());
+        let frozen = store::write(self.store.as_ref(), move |w| -> Result<Vec<Hold>, HoldError> {
+            let mut frozen = Vec::new();
+            for mut hold in record::open(w)?.into_iter().filter(|h| h.key == key && h.state == State::Held) {
+                let event = Event::Withdrawn { hold: hold.id.to_string(), reason: KEY_REVOKED.to_owned() };
+                let detail = Some(KEY_REVOKED.to_owned());
+                record::transition(w, &mut hold, Transition::Withdraw, clock, event, detail)?;
+                frozen.push(hold);
+            }
+            Ok(frozen)
+        })
+        .await?;
+        frozen.iter().for_each(|hold| self.announce(hold));
+        Ok(())
+    }
+
+    /// Writes an event of another module (keys, PIN) to the ledger.
+    pub async fn record(&self, event: Event) -> Result<Entry, HoldError> {
+        let clock = (self.tuning.clock)();
+        store::write(self.store.as_ref(), move |w| Ok(record::append(w, clock, event.clone())?)).await
+    }
+
+    async fn decide(
+        &self,
+        account: &AccountId,
+        id: &HoldId,
+        transition: Transition,
+        event: Event,
+        detail: Option<String>,
+        approver: Option<String>,
+    ) -> Result<(), HoldError> {
+        let (account, id, clock) = (account.clone(), id.clone(), (self.tuning.clock)());
+        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
+            let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+            hold.approver.clone_from(&approver);
+            record::transition(w, &mut hold, transition, clock, event.clone(), detail.clone())?;
+            Ok(hold)
+        })
+        .await?;
+        tracing::info!(hold = %hold.id, account = %hold.account, state = %hold.state, "decided");
+        self.announce(&hold);
+        Ok(())
+    }
+
+    pub(super) fn is_revoked(&self, key: &KeyId) -> bool {
+        self.accounts.list_keys(None).iter().any(|k| k.id == *key && k.revoked_at.is_some())
+    }
+
+    fn revoked_keys(&self, account: &AccountId) -> std::collections::HashSet<KeyId> {
+        let keys = self.accounts.list_keys(Some(account));
+        keys.into_iter().filter(|k| k.revoked_at.is_some()).map(|k| k.id).collect()
+    }
+}
+
+fn insert(w: &mut dyn Writer, id: HoldId, intake: Intake, ttl: i64, clock: i64) -> Result<Hold, HoldError> {
+    let event = Event::Held {
+        hold: id.to_string(),
+        account: intake.account.to_string(),
+        key: intake.key.as_str().to_owned(),
+        sha256: Hash(intake.blob.0),
+        length: intake.length,
+    };
+    let entry = record::append(w, clock, event)?;
+    let hold = Hold::new(id, intake, entry.time, ttl);
+    record::insert(w, &hold)?;
+    Ok(hold)
+}
+
+/// The state was checked before, so only the store can fail here.
+fn approve_transition(w: &mut dyn Writer, hold: &mut Hold, clock: i64, event: Event) -> Result<Entry, ApproveError> {
+    step(hold.state, Transition::Approve).map_err(|illegal| ApproveError::NotHeld(illegal.state))?;
+    match record::transition(w, hold, Transition::Approve, clock, event, None) {
+        Ok(entry) => Ok(entry),
+        Err(HoldError::Store(error)) => Err(ApproveError::Store(error)),
+        Err(other) => Err(ApproveError::Store(StoreError::Failed(other.to_string()))),
+    }
+}
+
+/// What an approval signs.
+fn payload(gateway_id: &str, hold: &Hold, shown: &ShownRecord, upstream: (String, String)) -> Payload {
+    Payload {
+        schema: SCHEMA,
+        gateway_id: gateway_id.to_owned(),
+        account: hold.account.to_string(),
+        action: Action::SendEmail,
+        hold_id: hold.id.to_string(),
+        submitter_key: hold.key.as_str().to_owned(),
+        upstream_host: upstream.0,
+        upstream_login: upstream.1,
+        envelope: hold.envelope.clone(),
+        sha256: hold.blob.0,
+        length: hold.length,
+        message_id: hold.message_id.clone(),
+        approver: shown.approver.clone(),
+        method: shown.method.clone(),
+        time: shown.time,
+        expiry: shown.expiry,
+        nonce: shown.nonce.clone(),
+    }
+}
+
+fn seconds(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}

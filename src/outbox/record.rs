@@ -1,0 +1,179 @@
+//! Holds, receipts and the ledger as rows.
+//!
+//! Keys of [`Table::Hold`]: `h/ID` the hold; `o/ID` its submitting key, while
+//! it has not ended; `a/ACCOUNT\0TIME ID` an account's holds by age.
+
+use serde::{Deserialize, Serialize};
+
+use super::SCAN_PAGE;
+use super::hold::{Hold, HoldError, HoldId};
+use crate::account::AccountId;
+use crate::floor::ledger::{Entry, Event};
+use crate::floor::receipt::Receipt;
+use crate::floor::submission::{State, Transition, step};
+use crate::store::{self, Reader, StoreError, Table, Writer};
+
+const HOLD: &[u8] = b"h/";
+const OPEN: &[u8] = b"o/";
+const ACCOUNT: &[u8] = b"a/";
+
+/// A receipt, and whether an attempt under it got as far as the final dot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ReceiptRow {
+    pub(super) receipt: Receipt,
+    pub(super) spent: bool,
+}
+
+fn key(prefix: &[u8], id: &HoldId) -> Vec<u8> {
+    [prefix, id.as_str().as_bytes()].concat()
+}
+
+fn account_prefix(account: &AccountId) -> Vec<u8> {
+    [ACCOUNT, account.as_str().as_bytes(), b"\0"].concat()
+}
+
+/// A hold.
+pub(super) fn load(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<Hold>, HoldError> {
+    Ok(store::get_json(r, Table::Hold, &key(HOLD, id))?)
+}
+
+/// A hold of `account`.
+pub(super) fn load_of(
+    r: &(impl Reader + ?Sized),
+    account: &AccountId,
+    id: &HoldId,
+) -> Result<Option<Hold>, StoreError> {
+    let hold: Option<Hold> = store::get_json(r, Table::Hold, &key(HOLD, id))?;
+    Ok(hold.filter(|hold| hold.account == *account))
+}
+
+/// Writes a hold that exists.
+pub(super) fn save(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), StoreError> {
+    if hold.state.is_final() {
+        w.delete(Table::Hold, &key(OPEN, &hold.id))?;
+    }
+    store::put_json(w, Table::Hold, &key(HOLD, &hold.id), hold)
+}
+
+/// Writes a new hold with its index rows.
+pub(super) fn insert(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), StoreError> {
+    let mut by_age = account_prefix(&hold.account);
+    by_age.extend_from_slice(&hold.held_at.max(0).to_be_bytes());
+    by_age.extend_from_slice(hold.id.as_str().as_bytes());
+    w.put(Table::Hold, &by_age, hold.id.as_str().as_bytes())?;
+    w.put(Table::Hold, &key(OPEN, &hold.id), hold.key.as_str().as_bytes())?;
+    save(w, hold)
+}
+
+/// Visits every pair whose key starts with `prefix`.
+fn pairs(
+    r: &(impl Reader + ?Sized),
+    prefix: &[u8],
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut from = Vec::new();
+    loop {
+        let page = r.scan(Table::Hold, prefix, &from, SCAN_PAGE)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        // The smallest key that is greater than the page's last.
+        from = last.iter().copied().chain([0]).collect();
+        for (key, value) in &page {
+            visit(key, value)?;
+        }
+    }
+}
+
+fn id_of(text: &[u8]) -> Result<HoldId, StoreError> {
+    let id = std::str::from_utf8(text).ok().and_then(HoldId::parse);
+    id.ok_or(StoreError::Damaged { table: Table::Hold, why: "an index row names no hold".to_owned() })
+}
+
+/// An account's holds, oldest first.
+pub(super) fn of_account(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<Vec<Hold>, HoldError> {
+    let mut ids = Vec::new();
+    pairs(r, &account_prefix(account), |_, id| {
+        ids.push(id_of(id)?);
+        Ok(())
+    })?;
+    ids.iter().filter_map(|id| load(r, id).transpose()).collect()
+}
+
+/// Visits every hold.
+pub(super) fn each(r: &(impl Reader + ?Sized), mut visit: impl FnMut(Hold)) -> Result<(), StoreError> {
+    pairs(r, HOLD, |_, value| {
+        visit(store::from_json(Table::Hold, value)?);
+        Ok(())
+    })
+}
+
+/// The holds that have not ended.
+pub(super) fn open(r: &(impl Reader + ?Sized)) -> Result<Vec<Hold>, HoldError> {
+    let mut ids = Vec::new();
+    pairs(r, OPEN, |row, _| {
+        ids.push(id_of(&row[OPEN.len()..])?);
+        Ok(())
+    })?;
+    ids.iter().filter_map(|id| load(r, id).transpose()).collect()
+}
+
+/// How many holds of a key have not ended.
+pub(super) fn open_of_key(r: &(impl Reader + ?Sized), submitter: &str) -> Result<usize, StoreError> {
+    let mut count = 0;
+    pairs(r, OPEN, |_, key| {
+        count += usize::from(key == submitter.as_bytes());
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// The receipt of a hold.
+pub(super) fn receipt(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<ReceiptRow>, HoldError> {
+    Ok(store::get_json(r, Table::Receipt, id.as_str().as_bytes())?)
+}
+
+/// Writes the receipt of a hold.
+pub(super) fn put_receipt(w: &mut (impl Writer + ?Sized), id: &HoldId, row: &ReceiptRow) -> Result<(), StoreError> {
+    store::put_json(w, Table::Receipt, id.as_str().as_bytes(), row)
+}
+
+/// The ledger's last entry.
+pub(super) fn last_entry(r: &(impl Reader + ?Sized)) -> Result<Option<Entry>, StoreError> {
+    r.last(Table::Ledger, b"")?.map(|(_, value)| store::from_json(Table::Ledger, &value)).transpose()
+}
+
+/// The ledger's entry of a number.
+pub(super) fn entry(r: &(impl Reader + ?Sized), number: u64) -> Result<Option<Entry>, StoreError> {
+    store::get_json(r, Table::Ledger, &number.to_be_bytes())
+}
+
+/// The later of the clock and the last entry's time.
+pub(super) fn now(r: &(impl Reader + ?Sized), clock: i64) -> Result<i64, StoreError> {
+    Ok(last_entry(r)?.map_or(clock, |entry| entry.time.max(clock)))
+}
+
+/// Appends to the ledger.
+pub(super) fn append(w: &mut (impl Writer + ?Sized), clock: i64, event: Event) -> Result<Entry, StoreError> {
+    let entry = Entry::next(last_entry(w)?.as_ref(), clock, event);
+    store::put_json(w, Table::Ledger, &entry.number.to_be_bytes(), &entry)?;
+    Ok(entry)
+}
+
+/// One transition: state, time and detail of `hold`, and its ledger entry.
+pub(super) fn transition(
+    w: &mut (impl Writer + ?Sized),
+    hold: &mut Hold,
+    transition: Transition,
+    clock: i64,
+    event: Event,
+    detail: Option<String>,
+) -> Result<Entry, HoldError> {
+    hold.state = step(hold.state, transition)?;
+    let entry = append(w, clock, event)?;
+    hold.changed_at = entry.time;
+    hold.detail = detail;
+    if hold.state != State::Held {
+        hold.shown.clear();
+    }
+    save(w, hold)?;
+    Ok(entry)
+}

@@ -1,0 +1,212 @@
+//! The loop: what is due is claimed, sent and settled; what nobody decided
+//! expires; what a restart finds under way is unknown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Outbox;
+use super::dispatch::Outcome;
+use super::hold::{Hold, HoldError};
+use super::record;
+use crate::floor::ledger::Event;
+use crate::floor::submission::{Refusal, State, Transition};
+use crate::store;
+
+/// Attempts under way at once.
+const MAX_ATTEMPTS: usize = 8;
+/// The longest sleep between looks at what is due: clocks may jump.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
+/// How long attempts under way may go on after a shutdown was asked for;
+/// what is cut off then is unknown at the next start.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
+/// How often the outcome of an attempt is tried to be written.
+const SETTLE_TRIES: u32 = 5;
+/// Longest reason that is kept, in characters.
+const MAX_DETAIL_CHARS: usize = 400;
+
+impl Outbox {
+    /// Dispatches and expires until `shutdown` becomes true.
+    pub async fn run(self: Arc<Self>, mut shutdown: watch::Receiver<bool>) {
+        if let Err(error) = self.recover().await {
+            tracing::error!(%error, "can't tell what was under way; nothing is dispatched");
+            return;
+        }
+        let mut attempts = JoinSet::new();
+        while !*shutdown.borrow() {
+            while attempts.try_join_next().is_some() {}
+            let sleep = match self.turn(&mut attempts).await {
+                Ok(sleep) => sleep,
+                Err(error) => {
+                    tracing::error!(%error, "the outbox can't be read");
+                    MAX_SLEEP
+                }
+            };
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(sleep) => {}
+                _ = attempts.join_next(), if !attempts.is_empty() => {}
+                changed = shutdown.changed() => if changed.is_err() { break },
+            }
+        }
+        let rest = async { while attempts.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_GRACE, rest).await.is_err() {
+            tracing::warn!("an attempt was cut off; its outcome will be unknown");
+        }
+    }
+
+    /// Expires and starts what is due; says how long nothing else is.
+    async fn turn(self: &Arc<Self>, attempts: &mut JoinSet<()>) -> Result<Duration, HoldError> {
+        let (open, now) =
+            store::read(self.store.as_ref(), |r| -> Result<_, HoldError> { Ok((record::open(r)?, self.now(r)?)) })?;
+        let mut next = i64::try_from(MAX_SLEEP.as_secs()).unwrap_or(i64::MAX);
+        for hold in open {
+            let due = match hold.state {
+                State::Held => hold.expires_at,
+                State::Approved => Some(hold.next_attempt.unwrap_or(now)),
+                _ => None,
+            };
+            let Some(due) = due else { continue };
+            if due > now {
+                next = next.min(due - now);
+            } else if hold.state == State::Held {
+                self.expire(&hold).await?;
+            } else if attempts.len() < MAX_ATTEMPTS
+                && let Some(claimed) = self.claim(&hold).await?
+            {
+                let this = self.clone();
+                attempts.spawn(async move { this.attempt(claimed).await });
+            }
+        }
+        Ok(Duration::from_secs(u64::try_from(next).unwrap_or(1).max(1)))
+    }
+
+    /// approved → sending, unless somebody else was faster.
+    async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
+        let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
+        let claimed = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
+            let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Approved) else {
+                return Ok(None);
+            };
+            hold.attempt = hold.attempt.saturating_add(1);
+            hold.next_attempt = None;
+            let event = Event::Sending { hold: id.to_string(), attempt: hold.attempt };
+            record::transition(w, &mut hold, Transition::Claim, clock, event, None)?;
+            Ok(Some(hold))
+        })
+        .await?;
+        if let Some(hold) = &claimed {
+            self.announce(hold);
+        }
+        Ok(claimed)
+    }
+
+    async fn attempt(&self, hold: Hold) {
+        let outcome = self.send(&hold).await;
+        tracing::info!(hold = %hold.id, attempt = hold.attempt, outcome = outcome.name(), "attempt ended");
+        for n in 1..=SETTLE_TRIES {
+            match self.settle(&hold, &outcome).await {
+                Ok(()) => return,
+                Err(error) => tracing::error!(hold = %hold.id, %error, "the outcome can't be written"),
+            }
+            tokio::time::sleep(Duration::from_secs(u64::from(n))).await;
+        }
+        // It stays `sending`, and the next start makes that `unknown`.
+    }
+
+    /// sending → what the attempt came to.
+    async fn settle(&self, claimed: &Hold, outcome: &Outcome) -> Result<(), HoldError> {
+        let (id, clock, attempt) = (claimed.id.clone(), (self.tuning.clock)(), claimed.attempt);
+        let delay = (self.tuning.retry_seconds)(attempt);
+        let name = id.to_string();
+        let (transition, event, detail) = match outcome {
+            Outcome::Sent(payload, reply) => {
+                (Transition::Delivered, Event::Sent { hold: name, attempt, payload: *payload }, reply)
+            }
+            Outcome::ForNow(why) => {
+                let event = Event::Retry { hold: name, attempt, reason: why.code.clone() };
+                (Transition::NotSent(Refusal::ForNow), event, &why.text)
+            }
+            Outcome::ForGood(why) => {
+                let event = Event::Failed { hold: name, attempt, reason: why.code.clone() };
+                (Transition::NotSent(Refusal::ForGood), event, &why.text)
+            }
+            Outcome::Unknown(why) => {
+                let event = Event::Unknown { hold: name, attempt, reason: why.code.clone() };
+                (Transition::NoAnswer, event, &why.text)
+            }
+        };
+        let detail: String = detail.chars().take(MAX_DETAIL_CHARS).collect();
+        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
+            let mut hold = record::load(w, &id)?.ok_or(HoldError::NotFound)?;
+            let entry = record::transition(w, &mut hold, transition, clock, event.clone(), Some(detail.clone()))?;
+            if let Some(mut row) = record::receipt(w, &id)? {
+                if hold.state == State::Approved {
+                    // At the receipt's end it is claimed once more, and ends.
+                    let due = entry.time.saturating_add(delay).min(row.receipt.payload.expiry);
+                    hold.next_attempt = Some(due);
+                    record::save(w, &hold)?;
+                } else {
+                    row.spent = true;
+                    record::put_receipt(w, &id, &row)?;
+                }
+            }
+            Ok(hold)
+        })
+        .await?;
+        self.announce(&hold);
+        Ok(())
+    }
+
+    async fn expire(&self, hold: &Hold) -> Result<(), HoldError> {
+        let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
+        let expired = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
+            let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Held) else { return Ok(None) };
+            let event = Event::Expired { hold: id.to_string() };
+            record::transition(w, &mut hold, Transition::Expire, clock, event, None)?;
+            Ok(Some(hold))
+        })
+        .await?;
+        expired.iter().for_each(|hold| self.announce(hold));
+        Ok(())
+    }
+
+    /// At start: whatever is `sending` was cut off, and nobody knows where.
+    async fn recover(&self) -> Result<(), HoldError> {
+        let clock = (self.tuning.clock)();
+        let lost = store::write(self.store.as_ref(), move |w| -> Result<Vec<Hold>, HoldError> {
+            let mut lost = Vec::new();
+            for mut hold in record::open(w)?.into_iter().filter(|h| h.state == State::Sending) {
+                let reason = "restart".to_owned();
+                let event = Event::Unknown { hold: hold.id.to_string(), attempt: hold.attempt, reason };
+                let detail = "the gateway stopped while it was being sent; it may have been sent".to_owned();
+                record::transition(w, &mut hold, Transition::NoAnswer, clock, event, Some(detail))?;
+                if let Some(mut row) = record::receipt(w, &hold.id)? {
+                    row.spent = true;
+                    record::put_receipt(w, &hold.id, &row)?;
+                }
+                lost.push(hold);
+            }
+            Ok(lost)
+        })
+        .await?;
+        for hold in &lost {
+            tracing::warn!(hold = %hold.id, "the outcome of an attempt before the restart is unknown");
+            self.announce(hold);
+        }
+        Ok(())
+    }
+}
+
+impl Outcome {
+    fn name(&self) -> &'static str {
+        match self {
+            Outcome::Sent(..) => "sent",
+            Outcome::ForNow(_) => "retry",
+            Outcome::ForGood(_) => "failed",
+            Outcome::Unknown(_) => "unknown",
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a POST does. Each act checks the form's token, then the PIN, then
+//! acts; it runs to its end even when the browser goes away.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::refusal::Refusal;
+use super::session::{self, Session};
+use super::{App, forms, pin, views};
+use crate::account::{AccountId, KeyId};
+use crate::floor::ledger::Event;
+use crate::floor::submission::State as HoldState;
+use crate::outbox::{HoldError, HoldId};
+
+/// What the holds of a revoked key are denied with.
+const REVOKED: &str = "the key was revoked";
+
+/// Runs an act apart from the connection, so that a browser that goes away
+/// can't stop it half-way.
+async fn to_the_end<F>(act: F) -> Result<Response, Refusal>
+where
+    F: Future<Output = Result<Response, Refusal>> + Send + 'static,
+{
+    tokio::spawn(act).await.map_err(|e| Refusal::Internal(e.to_string()))?
+}
+
+fn see_other(path: &str) -> Response {
+    // Paths are ours: constants, or with an id that was parsed.
+    let location = HeaderValue::from_str(path).unwrap_or_else(|_| HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
+fn with_cookie(mut response: Response, token: Option<&str>, https: bool) -> Response {
+    if let Ok(value) = HeaderValue::from_str(&session::cookie(token, https)) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    response
+}
+
+/// Begins a sign-in.
+pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let form: forms::SignIn = forms::read(request).await?;
+    to_the_end(async move {
+        let store = app.services.store.as_ref();
+        let Some(account) = app.services.accounts.find(form.account.trim()) else {
+            pin::pretend(&form.pin).await;
+            return Err(Refusal::SignIn);
+        };
+        pin::verify(store, &account, &form.pin).await?;
+        let token = session::begin(store, &account, pin::now()).await?;
+        tracing::info!(%account, "signed in to the pages");
+        let next = views::next_path(&form.next).unwrap_or_else(|| "/".to_owned());
+        Ok(with_cookie(see_other(&next), Some(&token), app.site.https))
+    })
+    .await
+}
+
+/// Ends a sign-in.
+pub(super) async fn sign_out(
+    State(app): State<Arc<App>>,
+    Extension(signed_in): Extension<Session>,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form: forms::SignOut = forms::read(request).await?;
+    forms::check_csrf(&signed_in, &form.csrf)?;
+    to_the_end(async move {
+        for token in session::tokens(&headers) {
+            session::end(app.services.store.as_ref(), &token).await?;
+        }
+        Ok(with_cookie(see_other("/sign-in"), None, app.site.https))
+    })
+    .await
+}
+
+/// The form of a decision, its token and PIN checked.
+async fn proven(app: &App, session: &Session, form: &forms::Decide) -> Result<(), Refusal> {
+    forms::check_csrf(session, &form.csrf)?;
+    pin::verify(app.services.store.as_ref(), &session.account, &form.pin).await?;
+    Ok(())
+}
+
+/// A hold's id, where the account has such a hold.
+fn own_hold(app: &App, account: &AccountId, id: &str) -> Result<HoldId, Refusal> {
+    let id = HoldId::parse(id).ok_or(Refusal::NotFound)?;
+    app.services.outbox.get(account, &id)?.ok_or(Refusal::NotFound)?;
+    Ok(id)
+}
+
+/// Approves what was shown.
+pub(super) async fn approve(
+    State(app): State<Arc<App>>,
+    Extension(session): Extension<Session>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form: forms::Decide = forms::read(request).await?;
+    to_the_end(async move {
+        let id = own_hold(&app, &session.account, &id)?;
+        proven(&app, &session, &form).await?;
+        let account = &session.account;
+        app.services.outbox.approve(account, &id, &form.nonce, &form.hash, account.as_str()).await?;
+        Ok(see_other(&format!("/held/{id}")))
+    })
+    .await
+}
+
+/// Denies a hold.
+pub(super) async fn deny(
+    State(app): State<Arc<App>>,
+    Extension(session): Extension<Session>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form: forms::Decide = forms::read(request).await?;
+    to_the_end(async move {
+        let id = own_hold(&app, &session.account, &id)?;
+        proven(&app, &session, &form).await?;
+        let account = &session.account;
+        app.services.outbox.deny(account, &id, form.reason.trim(), account.as_str()).await?;
+        Ok(see_other(&format!("/held/{id}")))
+    })
+    .await
+}
+
+/// Revokes a key and denies all that it submitted: first the key, so that
+/// nothing new comes in between.
+pub(super) async fn deny_and_revoke(
+    State(app): State<Arc<App>>,
+    Extension(session): Extension<Session>,
+    Path(key): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let form: forms::Revoke = forms::read(request).await?;
+    to_the_end(async move {
+        forms::check_csrf(&session, &form.csrf)?;
+        let (account, services) = (&session.account, &app.services);
+        let key = KeyId(key.into());
+        let known = services.accounts.list_keys(Some(account)).into_iter().find(|k| k.id == key);
+        let known = known.ok_or(Refusal::NotFound)?;
+        pin::verify(services.store.as_ref(), account, &form.pin).await?;
+        services.accounts.revoke(&key).await?;
+        if known.revoked_at.is_none() {
+            let event = Event::KeyRevoked { account: account.to_string(), key: key.as_str().to_owned() };
+            services.outbox.record(event).await?;
+        }
+        for hold in services.outbox.list(account)?.into_iter().filter(|h| h.key == key && h.state == HoldState::Held) {
+            match services.outbox.deny(account, &hold.id, REVOKED, account.as_str()).await {
+                // Decided or expired in the meantime.
+                Ok(()) | Err(HoldError::Illegal(_) | HoldError::NotFound) => {}
+                Err(other) => return Err(other.into()),
+            }
+        }
+        services.outbox.freeze_key(&key).await?;
+        tracing::warn!(%account, key = key.as_str(), "key revoked and its messages denied from the page");
+        Ok(see_other("/history"))
+    })
+    .await
+}
