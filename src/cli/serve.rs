@@ -1,14 +1,12 @@
 //! `tollgate serve`, and `tollgate` alone: runs until it is told to end.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use super::exit::{Exit, Failure, Outcome};
 use crate::account::demo;
-use crate::config::certs::{self, CertInfo};
+use crate::config::certs::CertInfo;
 use crate::config::{Config, Listen, Provider};
-use crate::gateway::control;
-use crate::gateway::core::Core;
+use crate::gateway::{Gateway, StartError};
 
 /// The variable that sets the log filter.
 const LOG_VARIABLE: &str = "TOLLGATE_LOG";
@@ -73,18 +71,35 @@ pub(super) fn run(config: Config) -> Outcome {
 }
 
 async fn until_told(config: Config) -> Outcome {
-    let (_, cert) = certs::server_config(&config).map_err(|e| Failure::new(Exit::Config, "certificate", e))?;
-    let core = Arc::new(Core::open(config).await.map_err(super::gate::core_failure)?);
-    let (end, ended) = tokio::sync::watch::channel(false);
-    let control = tokio::spawn(control::serve(core.clone(), ended.clone()));
-    let dispatcher = tokio::spawn(core.outbox.clone().run(ended));
-    println!("{}", banner(&core.config, &Listen::default(), &cert));
+    let gateway = Gateway::start(config).await.map_err(start_failure)?;
+    println!("{}", banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
     told_to_end().await.map_err(|e| Failure::new(Exit::Software, "signal", e))?;
-    // Both tasks hold a receiver, so this reaches them.
-    let _ = end.send(true);
-    let control = control.await.map_err(|e| Failure::new(Exit::Software, "control", e))?;
-    dispatcher.await.map_err(|e| Failure::new(Exit::Software, "dispatcher", e))?;
-    control.map_err(|e| Failure::new(Exit::Io, "control", e))
+    println!("Stopping.");
+    gateway.shutdown().await;
+    Ok(())
+}
+
+/// Where the gateway really listens.
+fn listening(gateway: &Gateway) -> Listen {
+    let a = gateway.addresses().clone();
+    Listen {
+        imaps: a.imaps,
+        submissions: a.submissions,
+        imap_plain: a.imap_plain,
+        smtp_plain: a.smtp_plain,
+        web: a.web,
+    }
+}
+
+/// What a failed start means to whoever started it.
+pub(super) fn start_failure(error: StartError) -> Failure {
+    match error {
+        StartError::Core(e) => super::gate::core_failure(e),
+        StartError::Store(e) => super::gate::core_failure(e.into()),
+        StartError::Cert(e) => Failure::new(Exit::Config, "certificate", e),
+        StartError::Listen { .. } => Failure::new(Exit::Unavailable, "listen", error),
+        StartError::Provider(_) => Failure::new(Exit::Unavailable, "provider", error),
+    }
 }
 
 /// Resolves at SIGINT or SIGTERM.

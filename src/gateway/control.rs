@@ -255,3 +255,6 @@ impl ControlError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

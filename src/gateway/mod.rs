@@ -1,6 +1,282 @@
 //! Wiring, supervision, shutdown.
 //!
-//! Promises: what is started here is ended here. Doesn't know: any protocol.
+//! Promises: every listener is bound before anything else starts, so a taken
+//! port stops the start; what is started here is ended here. Doesn't know:
+//! any protocol.
 
 pub mod control;
 pub mod core;
+mod listen;
+mod notices;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::account::{AccountId, demo as demo_keys};
+use crate::config::certs::{self, CertError, CertInfo};
+use crate::config::{AccountConfig, Config, Endpoint, Network, Provider as ProviderConfig, SecretSource, TlsMode};
+use crate::demo::provider::{Options, Provider};
+use crate::imap::mirror::{Mirror, Op};
+use crate::imap::pool::Pool;
+use crate::perceive::CorrespondentRecord;
+use crate::store::{Store, StoreError, Table, get_json, put_json, write};
+use crate::{imap, smtp, web};
+
+use self::core::{BackfillRequest, Core, CoreError};
+use self::listen::{Face, bind};
+
+/// How long sessions get to end after a stop.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+/// Folder of the embedded provider's mail, beneath the state folder.
+const PROVIDER_FOLDER: &str = "provider";
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// State, keys or identity.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The certificate.
+    #[error(transparent)]
+    Cert(#[from] CertError),
+    /// An address can't be listened on.
+    #[error("can't listen on {address} for {what}: {source}")]
+    Listen {
+        /// Which face.
+        what: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The embedded provider.
+    #[error("the embedded provider does not start: {0}")]
+    Provider(std::io::Error),
+}
+
+/// The addresses that are really listened on.
+#[derive(Debug, Clone, Default)]
+pub struct Addresses {
+    /// IMAP over TLS.
+    pub imaps: Vec<SocketAddr>,
+    /// Submission over TLS.
+    pub submissions: Vec<SocketAddr>,
+    /// IMAP without TLS.
+    pub imap_plain: Vec<SocketAddr>,
+    /// Submission without TLS.
+    pub smtp_plain: Vec<SocketAddr>,
+    /// The web face.
+    pub web: Vec<SocketAddr>,
+}
+
+/// A running gateway.
+pub struct Gateway {
+    core: Arc<Core>,
+    cert: CertInfo,
+    addresses: Addresses,
+    provider: Option<Provider>,
+    mirrors: HashMap<AccountId, Arc<Mirror>>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Gateway {
+    /// Starts everything that a configuration names.
+    pub async fn start(config: Config) -> Result<Gateway, StartError> {
+        let core = Arc::new(Core::open(config).await?);
+        let config = core.config.clone();
+        let (tls, cert) = certs::server_config(&config)?;
+        let imaps = bind(Face::Imaps, &config.listen.imaps).await?;
+        let submissions = bind(Face::Submissions, &config.listen.submissions).await?;
+        let imap_plain = bind(Face::ImapPlain, &config.listen.imap_plain).await?;
+        let smtp_plain = bind(Face::SmtpPlain, &config.listen.smtp_plain).await?;
+        let pages = bind(Face::Web, &config.listen.web).await?;
+        let addresses = Addresses {
+            imaps: listen::addresses(&imaps),
+            submissions: listen::addresses(&submissions),
+            imap_plain: listen::addresses(&imap_plain),
+            smtp_plain: listen::addresses(&smtp_plain),
+            web: listen::addresses(&pages),
+        };
+        let provider = embedded(&config).await?;
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        let mut mirrors = HashMap::new();
+        for settings in &config.accounts {
+            let id = AccountId::of(&settings.address);
+            let network = network(settings, provider.as_ref());
+            let pool = Pool::new(id.clone(), network, core.accounts.clone());
+            let (mirror, ops) = Mirror::load(&config, id.clone(), settings.clone(), core.store.clone(), pool)?;
+            tasks.spawn(imap::watch::run(mirror.clone(), ops, stopped.clone()));
+            mirrors.insert(id, mirror);
+        }
+        if let Some(p) = &provider {
+            core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
+        }
+        connect(&core, &mirrors);
+        tasks.spawn(core.outbox.clone().run(stopped.clone()));
+        tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
+        let url = notices::web_url(&config.web_url, addresses.web.first());
+        tasks.spawn(notices::run(core.clone(), mirrors.clone(), url, stopped.clone()));
+
+        let imap_services = Arc::new(imap::session::Services {
+            mirrors: mirrors.clone(),
+            accounts: core.accounts.clone(),
+            max_message_bytes: config.max_message_bytes,
+            hostname: config.hostname.clone(),
+        });
+        let sent = person_sent(core.store.clone());
+        let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
+        let smtp_services =
+            Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
+        let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts });
+        for (listeners, tls) in [(imaps, Some(tls.clone())), (imap_plain, None)] {
+            for l in listeners {
+                tasks.spawn(listen::imap(l, tls.clone(), imap_services.clone(), stopped.clone()));
+            }
+        }
+        for (listeners, tls) in [(submissions, Some(tls)), (smtp_plain, None)] {
+            for l in listeners {
+                tasks.spawn(listen::smtp(l, tls.clone(), smtp_services.clone(), stopped.clone()));
+            }
+        }
+        for l in pages {
+            tasks.spawn(web::serve(l, web_services.clone(), stopped.clone()));
+        }
+        Ok(Gateway { core, cert, addresses, provider, mirrors, stop, tasks })
+    }
+
+    /// State, accounts and outbox.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The certificate that clients see.
+    pub fn cert(&self) -> &CertInfo {
+        &self.cert
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The embedded provider, where an account uses it.
+    pub fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref()
+    }
+
+    /// The mirror of an account.
+    pub fn mirror(&self, account: &AccountId) -> Option<&Arc<Mirror>> {
+        self.mirrors.get(account)
+    }
+
+    /// Ends sessions, then everything else.
+    pub async fn shutdown(mut self) {
+        // Every task holds a receiver; one that is gone needs no word.
+        let _ = self.stop.send(true);
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_GRACE, all).await.is_err() {
+            tracing::warn!("some sessions did not end in time");
+            self.tasks.abort_all();
+            while self.tasks.join_next().await.is_some() {}
+        }
+        if let Some(provider) = &self.provider {
+            provider.stop().await;
+        }
+    }
+}
+
+async fn supervised<E: std::fmt::Display>(what: &'static str, task: impl Future<Output = Result<(), E>>) {
+    if let Err(e) = task.await {
+        tracing::error!("{what}: {e}");
+    }
+}
+
+/// Starts the embedded provider where an account uses it.
+async fn embedded(config: &Config) -> Result<Option<Provider>, StartError> {
+    let Some(account) = config.accounts.iter().find(|a| matches!(a.provider, ProviderConfig::Embedded)) else {
+        return Ok(None);
+    };
+    let options = Options {
+        users: vec![(account.address.to_string(), demo_keys::PROVIDER_PASSWORD.to_owned())],
+        folder: Some(config.state_dir.join(PROVIDER_FOLDER)),
+        samples: true,
+        ..Options::default()
+    };
+    Provider::start(options).await.map(Some).map_err(StartError::Provider)
+}
+
+fn loopback(address: SocketAddr) -> Endpoint {
+    Endpoint { host: address.ip().to_string(), port: address.port(), tls: TlsMode::None, ca: None }
+}
+
+/// Where an account's provider is; the embedded one has a new port at every
+/// start.
+fn network(account: &AccountConfig, provider: Option<&Provider>) -> Network {
+    match (&account.provider, provider) {
+        (ProviderConfig::Network(n), _) => (**n).clone(),
+        (ProviderConfig::Embedded, provider) => {
+            let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+            Network {
+                imap: loopback(provider.map_or(nowhere, Provider::imap_addr)),
+                imap_user: account.address.to_string(),
+                smtp: loopback(provider.map_or(nowhere, Provider::smtp_addr)),
+                smtp_user: account.address.to_string(),
+                secret: SecretSource::Inline(demo_keys::PROVIDER_PASSWORD.to_owned()),
+            }
+        }
+    }
+}
+
+/// Gives the control socket what only a running gateway can do.
+fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
+    let all = mirrors.clone();
+    // Set once: this core was opened by this start.
+    let _ = core.backfill.set(Arc::new(move |request: BackfillRequest| {
+        let mirror = all.get(&request.account).cloned();
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            let last = request.last as usize;
+            let lines = mirror.ask(|r| Op::Backfill(last, request.dry_run, r)).await.map_err(|e| e.to_string())?;
+            serde_json::to_value(lines).map_err(|e| e.to_string())
+        })
+    }));
+    let all = mirrors.clone();
+    let _ = core.locate.set(Arc::new(move |account, mailbox, uid| {
+        Ok(all.get(account).and_then(|m| m.decision_at(mailbox.as_bytes(), uid)))
+    }));
+}
+
+/// Notes who a person writes to; this is evidence for later mail from there.
+fn person_sent(store: Arc<dyn Store>) -> smtp::PersonSent {
+    Arc::new(move |account, recipients| {
+        let (store, account, recipients) = (store.clone(), account.clone(), recipients.to_vec());
+        tokio::spawn(async move {
+            let now = imap::perceiving::now();
+            let done = write(&*store, move |w| {
+                for text in &recipients {
+                    let Ok(address) = crate::mail::address::Address::parse(text) else { continue };
+                    let canonical = address.canonical();
+                    let key = imap::rows::correspondent_key(&account, &canonical);
+                    let stored = get_json(w, Table::Correspondent, &key)?;
+                    let mut record = stored.unwrap_or_else(|| CorrespondentRecord::new(&canonical));
+                    record.saw_sent(now, false, None);
+                    put_json(w, Table::Correspondent, &key, &record)?;
+                }
+                Ok::<(), StoreError>(())
+            });
+            if let Err(e) = done.await {
+                tracing::warn!("a correspondent was not noted: {e}");
+            }
+        });
+    })
+}

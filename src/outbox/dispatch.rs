@@ -116,6 +116,7 @@ impl Outbox {
             message: Some((hold.blob.0, hold.length)),
             envelope: Some(&hold.envelope),
             account: Some(hold.account.as_str()),
+            hold: Some(hold.id.as_str()),
             upstream: Some((&host, &login)),
             approver: hold.approver.as_deref(),
             spent: row.spent,
