@@ -209,3 +209,53 @@ async fn the_public_key_is_written_and_a_restart_keeps_pin_and_keys() {
     crate::web::pin::verify(core.store.as_ref(), &account, "805173").await.unwrap();
     assert_eq!(core.accounts.list_keys(None).len(), 2);
 }
+
+#[tokio::test]
+async fn a_decision_is_explained_by_its_id_and_by_its_message_id() {
+    let r = running().await;
+    let trace = crate::lane::trace::Trace { message_id: Some("<m@example.com>".into()), ..trace("d1") };
+    let account = r.demo();
+    let key = [crate::imap::rows::account_prefix(&account), b"d1".to_vec()].concat();
+    let index = crate::imap::rows::by_message_id(&account, "<m@example.com>");
+    crate::store::write(r.core.store.as_ref(), move |w| -> Result<(), StoreError> {
+        crate::store::put_json(w, crate::store::Table::Decision, &key, &trace)?;
+        w.put(crate::store::Table::DecisionIndex, &index, b"d1")
+    })
+    .await
+    .unwrap();
+    for which in [
+        Which::Decision("d1".into()),
+        Which::MessageId("<m@example.com>".into()),
+        Which::MessageId("m@example.com".into()),
+    ] {
+        let answer = r.ask(Request::Explain { which }).await.unwrap();
+        assert!(answer["text"].as_str().unwrap().contains("d1"));
+        assert_eq!(answer["trace"]["decision"], "d1");
+    }
+    for which in [Which::Decision("d2".into()), Which::MessageId("x@example.com".into())] {
+        assert_eq!(name(r.ask(Request::Explain { which }).await.unwrap_err()), names::NO_DECISION);
+    }
+}
+
+fn trace(decision: &str) -> crate::lane::trace::Trace {
+    use crate::lane::{Context, Features, Signals, Thresholds, rule};
+    let (features, signals, context) = (Features::UNSCORABLE, Signals::default(), Context::default());
+    let inputs = rule::Inputs { features, offline: features, signals, context: &context };
+    crate::lane::trace::Trace {
+        schema: crate::lane::trace::TRACE_SCHEMA,
+        decision: decision.into(),
+        time: 1,
+        from: None,
+        message_id: None,
+        read: Default::default(),
+        scorers: Vec::new(),
+        chosen: 0,
+        signals,
+        verdict: rule::decide(&inputs, &Thresholds::default()),
+        context,
+        deadline: None,
+        rule_version: rule::RULE_VERSION,
+        thresholds: Thresholds::default(),
+        reason: "test".into(),
+    }
+}
