@@ -215,10 +215,17 @@ async fn a_uid_names_the_same_octets_after_lane_changes_and_a_restart() {
     let (new_uid, new_octets) = after.iter().find(|entry| !before.contains(entry)).unwrap();
     assert!(before.iter().all(|(uid, _)| uid < new_uid), "and with it a new UID");
     assert!(new_octets.starts_with(b"X-Tollgate-Lane: info\r\n"));
+    ok(&mut client, "SELECT Lanes/Queue").await;
+    let to_inbox = uids(&mut client).await[0];
+    ok(&mut client, &format!("UID MOVE {to_inbox} INBOX")).await;
+    let after = all_octets(&mut client, "Lanes/All").await;
+    let inbox = all_octets(&mut client, "INBOX").await;
+    assert_eq!(inbox.len(), 1);
     gateway.shutdown().await;
     let gateway = start(folder.path(), true, "folders").await;
     let mut client = person(&gateway).await;
     assert_eq!(all_octets(&mut client, "Lanes/All").await, after);
+    assert_eq!(all_octets(&mut client, "INBOX").await, inbox, "where a person put it, it stays");
     gateway.shutdown().await;
 }
 

@@ -370,6 +370,7 @@ impl Watcher {
             let places = lanes.places();
             for (uid, m) in &state.messages {
                 let want = match m.row.lane {
+                    _ if m.row.by_person && places.contains(&m.row.place) => m.row.place,
                     Some(lane) => lanes.place(lane),
                     None if places.contains(&m.row.place) => m.row.place,
                     None => Place::Inbox,
