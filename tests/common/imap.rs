@@ -147,10 +147,11 @@ impl Imap {
     #[track_caller]
     pub(crate) fn body(&mut self, uid: u32) -> Vec<u8> {
         let answer = self.ok(&format!("UID FETCH {uid} (UID RFC822.SIZE BODY.PEEK[])"));
-        let fetched = answer.fetched();
-        assert_eq!(fetched.len(), 1, "UID {uid}: {answer:?}");
-        let octets = fetched[0].literals.first().unwrap_or_else(|| panic!("no body of {uid}: {answer:?}")).clone();
-        assert_eq!(fetched[0].number("RFC822.SIZE"), Some(octets.len() as u64), "RFC822.SIZE of {uid}");
+        // Flags that changed meanwhile may be told in between.
+        let bodies: Vec<&Response> = answer.fetched().into_iter().filter(|r| !r.literals.is_empty()).collect();
+        let [one] = bodies[..] else { panic!("{} bodies of {uid}: {}", bodies.len(), answer.status) };
+        let octets = one.literals[0].clone();
+        assert_eq!(one.number("RFC822.SIZE"), Some(octets.len() as u64), "RFC822.SIZE of {uid}");
         octets
     }
 
@@ -159,7 +160,7 @@ impl Imap {
     pub(crate) fn flags(&mut self, uid: u32) -> Vec<String> {
         let answer = self.ok(&format!("UID FETCH {uid} (FLAGS)"));
         let fetched = answer.fetched();
-        let text = &fetched.first().unwrap_or_else(|| panic!("no message {uid}: {answer:?}")).text;
+        let text = &fetched.last().unwrap_or_else(|| panic!("no message {uid}: {answer:?}")).text;
         let flags = text.split("FLAGS (").nth(1).and_then(|t| t.split(')').next()).unwrap_or_default();
         flags.split_whitespace().map(str::to_owned).collect()
     }

@@ -99,7 +99,7 @@ smtpd_client_connection_rate_limit = 0
 smtpd_client_connection_count_limit = 0
 smtpd_client_message_rate_limit = 0
 smtpd_peername_lookup = no
-smtpd_recipient_restrictions = check_recipient_access inline:{{{REFUSED}=550}}
+smtpd_recipient_restrictions = check_recipient_access inline:{{ {{{REFUSED} = 550 5.1.1 nobody here}} }}
 message_size_limit = 52428800
 mailbox_size_limit = 0
 biff = no

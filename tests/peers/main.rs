@@ -7,4 +7,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod accounts;
+mod agents;
+mod clients;
+mod filing;
 mod lanes;
+mod sending;
