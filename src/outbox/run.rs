@@ -1,6 +1,7 @@
 //! The loop: what is due is claimed, sent and settled; what nobody decided
 //! expires; what a restart finds under way is unknown.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +12,16 @@ use super::Outbox;
 use super::dispatch::Outcome;
 use super::hold::{Hold, HoldError};
 use super::record;
+use crate::account::AccountId;
 use crate::floor::ledger::Event;
 use crate::floor::submission::{Refusal, State, Transition};
 use crate::store;
 
 /// Attempts under way at once.
 const MAX_ATTEMPTS: usize = 8;
+/// Attempts of one account under way at once: a provider that is silent for
+/// ten minutes must not stop the other accounts.
+const MAX_ATTEMPTS_PER_ACCOUNT: usize = 3;
 /// The longest sleep between looks at what is due: clocks may jump.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 /// How long attempts under way may go on after a shutdown was asked for;
@@ -62,6 +67,10 @@ impl Outbox {
         let (open, now) =
             store::read(self.store.as_ref(), |r| -> Result<_, HoldError> { Ok((record::open(r)?, self.now(r)?)) })?;
         let mut next = i64::try_from(MAX_SLEEP.as_secs()).unwrap_or(i64::MAX);
+        let mut busy: HashMap<AccountId, usize> = HashMap::new();
+        for hold in open.iter().filter(|h| h.state == State::Sending) {
+            *busy.entry(hold.account.clone()).or_default() += 1;
+        }
         for hold in open {
             let due = match hold.state {
                 State::Held => hold.expires_at,
@@ -74,8 +83,10 @@ impl Outbox {
             } else if hold.state == State::Held {
                 self.expire(&hold).await?;
             } else if attempts.len() < MAX_ATTEMPTS
+                && busy.get(&hold.account).is_none_or(|n| *n < MAX_ATTEMPTS_PER_ACCOUNT)
                 && let Some(claimed) = self.claim(&hold).await?
             {
+                *busy.entry(hold.account.clone()).or_default() += 1;
                 let this = self.clone();
                 attempts.spawn(async move { this.attempt(claimed).await });
             }
@@ -84,7 +95,7 @@ impl Outbox {
     }
 
     /// approved → sending, unless somebody else was faster.
-    async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
+    pub(super) async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
         let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
         let claimed = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
             let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Approved) else {
