@@ -190,3 +190,45 @@ async fn story(folder: &Path, report: &mut Report) {
     step!(report, "ledger_is_whole", async { receipts::ledger_is_whole(&stage) });
     step!(report, "stops", stage.clear());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::faults::{SmtpAt, SmtpEffect};
+
+    fn globals() -> Globals {
+        Globals { config: None, state_dir: None, certs_dir: None, json: true }
+    }
+
+    #[test]
+    fn the_whole_story_holds() {
+        run(&globals(), &DemoArgs { self_check: true }).unwrap();
+    }
+
+    #[test]
+    fn one_step_that_does_not_hold_fails_the_check() {
+        let mut report = Report { json: true, failed: Vec::new(), steps: 0 };
+        report.tell("one", &Ok("seen".to_owned()), Duration::ZERO);
+        report.tell("two", &Err("not seen".to_owned()), Duration::ZERO);
+        let failure = report.finish(Duration::ZERO).unwrap_err();
+        assert_eq!(failure.exit, Exit::Software);
+        assert!(failure.message.contains("two") && !failure.message.contains("one,"), "{}", failure.message);
+        let slow = Report { json: true, failed: Vec::new(), steps: 1 };
+        assert!(slow.finish(LIMIT + Duration::from_secs(1)).is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn steps_notice_what_goes_wrong_at_the_provider() {
+        let folder = Private::make().unwrap();
+        let mut stage = Stage::set(folder.path()).await.unwrap();
+        assert!(inbound::read_in_its_lane(&mut stage).await.is_err(), "nothing arrived yet");
+        let faults = stage.provider().unwrap().faults();
+        faults.smtp(SmtpAt::Dot, SmtpEffect::Reply("550 5.7.1 no".to_owned()), None);
+        assert!(outbound::person_sends_at_once(&stage).await.is_err());
+        faults.clear();
+        outbound::person_sends_at_once(&stage).await.unwrap();
+        // Sent twice is not sent once.
+        assert!(outbound::person_sends_at_once(&stage).await.is_err());
+        stage.clear().await.unwrap();
+    }
+}

@@ -369,7 +369,7 @@ mod tests {
     fn deep_and_long_markup_is_bounded_in_time_and_size() {
         for piece in ["<div>", "<b>", "<table><tr><td>", "<a href=x>", "<b><p>", "<i><div></i>", "</p>", "<ul><li>"] {
             let started = std::time::Instant::now();
-            let html = piece.repeat(1024 * 1024 / piece.len());
+            let html = piece.repeat(256 * 1024 / piece.len());
             let out = sanitise(&html);
             assert!(out.len() <= 6 * MAX_OUTPUT, "{piece} {}", out.len());
             assert!(started.elapsed().as_secs() < 20, "{piece} took {:?}", started.elapsed());

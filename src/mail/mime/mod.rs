@@ -12,6 +12,7 @@ mod compare;
 pub mod decode;
 mod files;
 pub mod html;
+mod links;
 mod split;
 pub mod visible;
 mod warning;
@@ -514,11 +515,11 @@ impl Builder<'_> {
         let mut seen = BTreeSet::new();
         for link in &scan.links {
             let target = reveal(&link.target, Shape::Line).text;
-            if leads_elsewhere(link) && seen.insert((link.text.clone(), target.clone())) {
+            if links::leads_elsewhere(link) && seen.insert((link.text.clone(), target.clone())) {
                 let text = reveal(&link.text, Shape::Line).text;
                 self.warn(Warning::LinkElsewhere { place: place(), text, target: target.clone() });
             }
-            if let Some((unicode, ascii)) = host(&link.target).and_then(|h| domain_forms(&h))
+            if let Some((unicode, ascii)) = links::host(&link.target).and_then(|h| domain_forms(&h))
                 && seen.insert((ascii.clone(), String::new()))
             {
                 self.warn(Warning::InternationalDomain { place: place(), unicode, ascii });
@@ -578,31 +579,6 @@ fn stray_line(head: &[u8]) -> bool {
         open = true;
     }
     false
-}
-
-/// The host of a link in lower case, user and port left out.
-fn host(target: &str) -> Option<String> {
-    let target: String = target.chars().filter(|c| !c.is_control()).collect();
-    let rest = target.split_once("://").map(|(_, r)| r).or_else(|| target.strip_prefix("//"))?;
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    let host = host.split(':').next()?.trim_end_matches('.');
-    (!host.is_empty()).then(|| host.to_lowercase())
-}
-
-/// Whether the words on a link name another host than its target.
-fn leads_elsewhere(link: &html::Link) -> bool {
-    let Some(target) = host(&link.target) else { return false };
-    let bare = |h: String| h.strip_prefix("www.").map_or(h.clone(), str::to_owned);
-    let said = link.text.split_whitespace().find_map(|w| {
-        let w = w.trim_matches(|c: char| "<>()[]\"'.,;:!".contains(c));
-        let candidate = host(w).or_else(|| host(&format!("https://{w}")))?;
-        let (_, last) = candidate.rsplit_once('.')?;
-        let looks = last.len() >= 2 && last.chars().all(char::is_alphabetic) && !w.contains('@');
-        looks.then_some(candidate)
-    });
-    let ascii = |h: String| idna::domain_to_ascii(&h).unwrap_or(h);
-    said.is_some_and(|s| bare(ascii(s)) != bare(ascii(target)))
 }
 
 fn hex(octets: &[u8]) -> String {

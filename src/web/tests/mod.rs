@@ -80,6 +80,8 @@ async fn each_missing_proof_is_refused_with_its_reason_and_nothing_changes() {
             let answer = house.post(path, &cookie, &with(&form, name, value)).await;
             assert_eq!(answer.status, status, "{path} {name}={value}: {}", answer.body);
             assert!(answer.body.contains(says), "{path} {name}={value}: {}", answer.body);
+            let back = answer.body.contains(&format!("href=\"/held/{id}\""));
+            assert!(back, "{name} leads back to the message");
             assert_eq!(house.fingerprint(), before, "{path} {name}={value}");
         }
     }
