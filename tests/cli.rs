@@ -237,6 +237,121 @@ fn init_leaves_nothing_behind_when_the_provider_cannot_be_reached() {
     assert_eq!(place.json(&wide).1["error"]["name"], "tls");
 }
 
+/// A server that greets, then answers each line by the first entry that it
+/// contains, with the line's tag in place of `TAG`; serves `sessions`.
+fn server(greeting: &'static str, script: &'static [(&'static str, &'static str)], sessions: usize) -> u16 {
+    use std::io::{BufRead, BufReader};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for _ in 0..sessions {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(greeting.as_bytes()).unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for line in lines.map_while(Result::ok) {
+                let tag = line.split(' ').next().unwrap_or_default();
+                let answer = script.iter().find(|(part, _)| line.contains(part)).map_or("TAG BAD no\r\n", |(_, a)| a);
+                if stream.write_all(answer.replace("TAG", tag).as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+// The base64 parts are NUL jo@example.com NUL, "app password".
+const IMAP: &[(&str, &str)] = &[
+    ("CAPABILITY", "* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR\r\nTAG OK done\r\n"),
+    ("AUTHENTICATE PLAIN AGpvQGV4YW1wbGUuY29tAGFwcCBwYXNzd29yZA==", "TAG OK in\r\n"),
+    ("AUTHENTICATE", "TAG NO [AUTHENTICATIONFAILED] wrong\r\n"),
+    ("LOGOUT", "* BYE\r\nTAG OK\r\n"),
+];
+const SMTP: &[(&str, &str)] = &[
+    ("EHLO", "250-mail.example.com\r\n250 AUTH PLAIN\r\n"),
+    ("AUTH PLAIN AGpvQGV4YW1wbGUuY29tAGFwcCBwYXNzd29yZA==", "235 2.7.0 in\r\n"),
+    ("AUTH", "535 5.7.8 wrong\r\n"),
+    ("QUIT", "221 bye\r\n"),
+];
+
+#[test]
+fn init_tests_the_logins_and_writes_what_then_runs() {
+    let place = Place::new();
+    let imap = server("* OK hello\r\n", IMAP, 2).to_string();
+    let smtp = server("220 mail.example.com\r\n", SMTP, 1).to_string();
+    std::fs::write(place.path("wrong"), "another\n").unwrap();
+    let init = |password: &str| {
+        let mut command = place.command(&[
+            "--json",
+            "init",
+            "--preset",
+            "generic",
+            "--address",
+            "jo@example.com",
+            "--password-file",
+            password,
+            "--pin-file",
+            "-",
+            "--imap-host",
+            "127.0.0.1",
+            "--imap-port",
+            &imap,
+            "--imap-tls",
+            "none",
+            "--smtp-host",
+            "127.0.0.1",
+            "--smtp-port",
+            &smtp,
+            "--smtp-tls",
+            "none",
+            "--timezone",
+            "Europe/Berlin",
+        ]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let secrets: &[u8] = if password == "-" { b"app password\n805173\n" } else { b"805173\n" };
+        // A refused login ends before the PIN is read.
+        let _ = child.stdin.take().unwrap().write_all(secrets);
+        let output = child.wait_with_output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), value)
+    };
+    let (code, error) = init("wrong");
+    assert_eq!((code, &error["error"]["name"]), (77, &Value::from("login")), "{error}");
+    assert!(!place.path(".config").exists());
+
+    // Both secrets from standard input, the password's line first.
+    let (code, made) = init("-");
+    assert_eq!(code, 0, "{made}");
+    let config = place.path(".config/tollgate/gateway.toml");
+    let password = place.path(".config/tollgate/jo@example.com.password");
+    assert_eq!(made["config"], config.to_str().unwrap());
+    use std::os::unix::fs::PermissionsExt;
+    for path in [&config, &password] {
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+    }
+    assert_eq!(std::fs::read_to_string(&password).unwrap(), "app password\n");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains("preset = \"calm\"") && !text.contains("app password"), "{text}");
+
+    let named = config.to_str().unwrap();
+    let (code, check) = place.json(&["--config", named, "check"]);
+    let account = &check["accounts"][0];
+    // The shipped ports may be taken on the machine that tests.
+    assert!(code == 0 || check["error"]["name"] == "check", "{check}");
+    let account = if code == 0 { account } else { &check["error"]["details"]["accounts"][0] };
+    assert_eq!((&account["lanes"], &account["timezone"]), (&Value::from("calm"), &Value::from("Europe/Berlin")));
+    let (_, keys) = place.json(&["--config", named, "key", "list"]);
+    let roles: Vec<&Value> = keys["keys"].as_array().unwrap().iter().map(|k| &k["role"]).collect();
+    assert_eq!(roles.len(), 2);
+    assert!(roles.contains(&&Value::from("person")) && roles.contains(&&Value::from("agent")));
+    assert!(made["person_key"].as_str().unwrap().starts_with("tg1_") && made["person_key"] != made["agent_key"]);
+    let (_, ledger) = place.json(&["--config", named, "ledger", "verify"]);
+    assert_eq!(ledger["entries"], 3);
+    // A second time nothing is replaced.
+    assert_eq!(init("-").0, 73);
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+}
+
 #[test]
 fn a_receipt_verifies_with_the_public_key_alone_and_each_failure_has_its_code() {
     use tollgate::floor::action::Action;

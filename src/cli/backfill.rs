@@ -29,15 +29,13 @@ pub(super) fn run(globals: &Globals, args: BackfillArgs) -> Outcome {
     Ok(())
 }
 
-/// A list of objects as a table of its first one's fields; other answers as
-/// their fields, one a line.
+/// Where each message goes, newest last.
 fn lines(answer: &Value) -> String {
-    let Some(messages) = answer["messages"].as_array() else {
-        let fields = answer.as_object().into_iter().flatten();
-        return fields.map(|(k, v)| format!("{k}: {}", show::text(v))).collect::<Vec<_>>().join("\n");
-    };
-    let Some(head) = messages.first().and_then(Value::as_object) else { return "no messages".to_owned() };
-    let names: Vec<&str> = head.keys().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = messages.iter().map(|m| names.iter().map(|n| show::text(&m[*n])).collect()).collect();
-    show::table(&names, &rows)
+    let messages = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+    if messages.is_empty() {
+        return "nothing to do: every one of these messages has its lane".to_owned();
+    }
+    let row = |m: &Value| ["uid", "lane", "mailbox", "subject"].map(|name| show::text(&m[name])).to_vec();
+    let rows: Vec<Vec<String>> = messages.iter().map(row).collect();
+    show::table(&["UID", "LANE", "MAILBOX", "SUBJECT"], &rows)
 }

@@ -22,8 +22,13 @@ pub(super) fn run(globals: &Globals, command: CorrectionsCommand) -> Outcome {
         if list.is_empty() {
             return "nobody corrected anything".to_owned();
         }
-        let line = |c: &Value| format!("{}  {}", show::text(&c["key"]), show::visible(&c["value"].to_string()));
-        list.iter().map(line).collect::<Vec<_>>().join("\n")
+        let row = |c: &Value| {
+            let (account, c) = (show::text(&c["account"]), &c["correction"]);
+            let time = c["time"].as_i64().map_or_else(|| "-".to_owned(), show::time);
+            vec![time, account, show::text(&c["from"]), show::text(&c["to"]), show::text(&c["message_id"])]
+        };
+        let rows: Vec<Vec<String>> = list.iter().map(row).collect();
+        show::table(&["TIME", "ACCOUNT", "FROM", "TO", "MESSAGE-ID"], &rows)
     });
     Ok(())
 }

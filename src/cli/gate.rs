@@ -1,5 +1,7 @@
 //! A request to the running gateway, or to its state where none runs.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::exit::{Exit, Failure};
@@ -8,17 +10,30 @@ use crate::gateway::control::{self, CallError, ControlError, Request};
 use crate::gateway::core::{Core, CoreError};
 use crate::store::StoreError;
 
+/// How often a state is tried that another process holds without answering:
+/// a gateway that is just starting, or another verb.
+const TRIES: u32 = 60;
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Runs `request`; returns its answer.
 pub(super) fn ask(config: Config, request: Request) -> Result<Value, Failure> {
     runtime()?.block_on(async {
-        match control::call(&config.state_dir, &request).await {
-            Ok(answer) => Ok(answer),
-            Err(CallError::NotRunning) => {
-                let core = Core::open(config).await.map_err(core_failure)?;
-                control::execute(&core, request).await.map_err(|e| refused(&e))
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match control::call(&config.state_dir, &request).await {
+                Ok(answer) => return Ok(answer),
+                Err(CallError::NotRunning) => match Core::open(config.clone()).await {
+                    Ok(core) => return control::execute(&core, request).await.map_err(|e| refused(&e)),
+                    Err(CoreError::Store(StoreError::InUse(_))) if tries < TRIES => tokio::time::sleep(PAUSE).await,
+                    Err(error) => return Err(core_failure(error)),
+                },
+                Err(CallError::Refused { name, message }) => return Err(Failure::new(exit_of(&name), &name, message)),
+                Err(e @ (CallError::Io(_) | CallError::Protocol(_))) => {
+                    return Err(Failure::new(Exit::Io, "control", e));
+                }
             }
-            Err(CallError::Refused { name, message }) => Err(Failure::new(exit_of(&name), &name, message)),
-            Err(e @ (CallError::Io(_) | CallError::Protocol(_))) => Err(Failure::new(Exit::Io, "control", e)),
         }
     })
 }

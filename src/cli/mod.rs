@@ -14,6 +14,7 @@ use crate::config::{self, Config, Overrides};
 mod backfill;
 mod check;
 mod corrections;
+mod demo;
 pub mod exit;
 mod explain;
 mod gate;
@@ -112,6 +113,8 @@ enum Command {
     /// The PIN of the approval page
     #[command(subcommand)]
     Pin(pin::PinCommand),
+    /// Run the sample account in a private temporary folder
+    Demo(demo::DemoArgs),
 }
 
 /// Runs the program with this process's arguments.
@@ -147,6 +150,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Backfill(args)) => backfill::run(globals, args),
         Some(Command::Corrections(command)) => corrections::run(globals, command),
         Some(Command::Pin(command)) => pin::run(globals, command),
+        Some(Command::Demo(args)) => demo::run(globals, &args),
         Some(Command::Serve) | None => serve::run(globals.load()?),
     }
 }

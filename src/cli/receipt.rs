@@ -146,7 +146,7 @@ fn verify(globals: &Globals, args: &VerifyArgs) -> Outcome {
         let entry = entries.iter().find(|e| e.number == receipt.ledger_head.number);
         receipt.check_ledger(entry).map_err(|e| failed(&e))?;
     }
-    super::print(globals, &report(&verified, args.ledger.is_some()), |v| said(v));
+    super::print(globals, &report(&verified, args.ledger.is_some()), said);
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> Strin
         }
     }
     if !listen.web.is_empty() {
-        lines.push(format!("  {:<23} {}/", "approval page", config.web_url));
+        lines.push(format!("  {:<23} {}/", "approval page", web_url(config, listen)));
     }
     lines.push(format!("  {:<23} {}", "certificate", cert.path.display()));
     lines.push(format!("  {:<23} {}", "  its SHA-256", cert.fingerprint_sha256));
@@ -58,6 +58,14 @@ pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> Strin
         lines.push("Next: `tollgate init --help` sets up your own account.".to_owned());
     }
     lines.join("\n")
+}
+
+/// The page's address; port 0 means the port that the system gave.
+fn web_url(config: &Config, listen: &Listen) -> String {
+    match (config.web_url.strip_suffix(":0"), listen.web.first()) {
+        (Some(host), Some(address)) => format!("{host}:{}", address.port()),
+        _ => config.web_url.clone(),
+    }
 }
 
 /// Runs the gateway until SIGINT or SIGTERM.

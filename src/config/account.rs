@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
-use super::{AccountConfig, EMBEDDED_ADDRESS, Endpoint, LanePreset, Network, Provider, SecretSource, TlsMode, files};
+use super::{AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, Network, Provider, SecretSource, TlsMode, files};
 use crate::mail::address::Address;
 
 /// Default of `poll_seconds`.
@@ -37,7 +37,7 @@ pub(super) fn embedded_account(lanes: LanePreset) -> AccountConfig {
         provider: Provider::Embedded,
         lanes,
         timezone: DEFAULT_TIMEZONE.to_owned(),
-        authserv: Vec::new(),
+        authserv: vec![EMBEDDED_AUTHSERV.to_owned()],
         poll: DEFAULT_POLL,
     }
 }

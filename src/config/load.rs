@@ -17,9 +17,9 @@ use super::{Config, sections};
 pub const FILE_NAME: &str = "gateway.toml";
 /// Largest file that is read, in octets.
 const MAX_FILE_OCTETS: u64 = 1024 * 1024;
-/// Variables of ours that name no key: the file, the log filter, and what
-/// tests set.
-const SPARED: [&str; 2] = ["TOLLGATE_CONFIG", "TOLLGATE_LOG"];
+/// Variables of ours that name no key: the file, the log filter, and where a
+/// build for tests stops.
+const SPARED: [&str; 3] = ["TOLLGATE_CONFIG", "TOLLGATE_LOG", "TOLLGATE_FAILPOINT"];
 /// Variables with this start are for tests.
 const SPARED_PREFIX: &str = "TOLLGATE_TEST_";
 

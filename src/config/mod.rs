@@ -29,6 +29,8 @@ pub use sections::{
 
 /// The address that the embedded provider's account must have.
 pub const EMBEDDED_ADDRESS: &str = "demo@example.org";
+/// The authserv-id that the embedded provider's sample mail bears.
+pub const EMBEDDED_AUTHSERV: &str = "mx.example.org";
 
 /// Everything that runs.
 #[derive(Debug, Clone)]

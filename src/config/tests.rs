@@ -247,6 +247,13 @@ fn wrong_and_unknown_variables_are_refused_by_name() {
 }
 
 #[test]
+fn variables_that_name_no_key_are_left_to_what_reads_them() {
+    for name in ["TOLLGATE_CONFIG", "TOLLGATE_LOG", "TOLLGATE_FAILPOINT", "TOLLGATE_TEST_ANYTHING"] {
+        read_env(LEAST, &[(name, "x")]).unwrap();
+    }
+}
+
+#[test]
 fn the_file_is_the_named_one_or_the_variables_or_the_users() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join(".config/tollgate");

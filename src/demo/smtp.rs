@@ -21,7 +21,7 @@ use super::provider::Accepted;
 use super::state::Shared;
 
 /// The name in greetings; also the authserv-id of the sample mail.
-const HOST: &str = "mx.example.org";
+const HOST: &str = crate::config::EMBEDDED_AUTHSERV;
 /// Longest command line (long AUTH responses included).
 const MAX_LINE: usize = 16 * 1024;
 /// Largest message, as EHLO tells it.

@@ -104,7 +104,7 @@ pub enum Request {
         /// Which.
         which: Which,
     },
-    /// Put older mail into lanes.
+    /// Put older mail into lanes: a list of `{uid, lane, mailbox, subject}`.
     Backfill {
         /// The account's address.
         account: String,
@@ -113,7 +113,7 @@ pub enum Request {
         /// Only say what would go where.
         dry_run: bool,
     },
-    /// What people corrected and pinned: `{corrections: […]}`.
+    /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
 }
 
@@ -255,3 +255,6 @@ impl ControlError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ use crate::wire::imap::Piece;
 
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
+use super::pass::set_text;
 use super::pool::Lease;
 use super::scan::{Event, FetchScan, fetch_head};
 use super::section::{Fields, Item, Partial, Wanted, cut, select_fields, window};
@@ -101,6 +102,11 @@ impl Viewing {
     /// session doesn't have is BAD; a UID without message is nothing.
     pub(super) fn resolve(&self, set: &SequenceSet, uid: bool) -> Result<Vec<(SeqNum, ViewUid)>, Fail> {
         let uids = self.known.uids();
+        // RFC 9051 §9, `seq-number`: `*` is an error in an empty mailbox; many
+        // clients send `1:*` there all the same, and mean nothing.
+        if uids.is_empty() && set_text(set).contains('*') {
+            return Ok(Vec::new());
+        }
         let largest = if uid { uids.last().map_or(0, |u| u.get()) } else { self.known.exists() };
         let mut out: Vec<(SeqNum, ViewUid)> = Vec::new();
         for (from, to) in ranges(set, largest) {

@@ -100,6 +100,13 @@ impl LaneMap {
         if apart.contains(&lane) { Place::of(lane) } else { Place::Inbox }
     }
 
+    /// The lane that a person means who puts a message into a mailbox: of the
+    /// lanes that share INBOX it is the calm one. `None`: no lane.
+    pub fn lane_of(&self, place: Place) -> Option<Lane> {
+        let shared = place == Place::Inbox && self.place(Lane::Queue) == Place::Inbox;
+        if shared { Some(Lane::Queue) } else { place.lane() }
+    }
+
     /// Whether several lanes share the mailbox, so that keywords tell them apart.
     pub fn shared(&self, place: Place) -> bool {
         LANES.iter().filter(|l| self.place(**l) == place).count() > 1
@@ -187,6 +194,13 @@ mod tests {
                 assert!(map.places().contains(&map.place(lane)));
             }
         }
+    }
+
+    #[test]
+    fn putting_a_message_into_inbox_means_queue_only_where_queue_is_shown_there() {
+        assert_eq!(LaneMap::new(LanePreset::Calm, '/', "").lane_of(Place::Inbox), Some(Lane::Queue));
+        assert_eq!(LaneMap::new(LanePreset::Folders, '/', "").lane_of(Place::Inbox), None);
+        assert_eq!(LaneMap::new(LanePreset::Folders, '/', "").lane_of(Place::Silent), Some(Lane::Silent));
     }
 
     #[test]

@@ -272,17 +272,18 @@ impl Watcher {
         old: &MessageRow,
         to: Place,
     ) -> Result<MessageRow, OpError> {
-        let mut row = MessageRow { place: to, ..old.clone() };
+        let mut row = MessageRow { place: to, by_person: true, ..old.clone() };
+        let lane = lanes.lane_of(to);
         let correction = Correction {
             time: now(),
             from: old.lane,
-            to: to.lane(),
+            to: lane,
             decision: old.decision.clone(),
             message_id: old.message_id.clone(),
         };
         let key = format!("{}\0{:020}\0{uid}", self.mirror.account, now()).into_bytes();
         plan.json(Table::Correction, key, &correction)?;
-        let Some(lane) = to.lane() else { return Ok(row) };
+        let Some(lane) = lane else { return Ok(row) };
         let stored = match &old.decision {
             None => None,
             Some(id) => {

@@ -78,7 +78,7 @@ pub(super) fn quote(text: &[u8]) -> Vec<u8> {
 }
 
 /// A sequence set as text.
-fn set_text(set: &SequenceSet) -> String {
+pub(super) fn set_text(set: &SequenceSet) -> String {
     let value = |v: &SeqOrUid| match v {
         SeqOrUid::Value(n) => n.to_string(),
         SeqOrUid::Asterisk => "*".to_owned(),

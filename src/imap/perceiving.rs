@@ -81,6 +81,7 @@ pub fn plan_arrival(
         size: arrived.size,
         date: arrived.date.clone(),
         place: placed.unwrap_or(Place::Inbox),
+        by_person: placed.is_some(),
         lane: None,
         stamp: None,
         decision: None,

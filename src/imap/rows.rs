@@ -28,6 +28,9 @@ pub struct MessageRow {
     pub date: String,
     /// Where it is shown beside `Lanes/All`.
     pub place: Place,
+    /// A person put it there: a change of the preset doesn't move it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_person: bool,
     /// The lane, where one was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<Lane>,

@@ -183,6 +183,10 @@ pub fn select_fields(header: &[u8], fields: &Fields) -> Vec<u8> {
         let named = names.iter().any(|n| n.eq_ignore_ascii_case(field.name(header)));
         if named == keep {
             out.extend(&header[field.name.start..field.value.end]);
+            // A header that nothing ends may break off inside its last line.
+            if !out.ends_with(b"\n") {
+                out.extend(b"\r\n");
+            }
         }
     }
     out.extend(b"\r\n");

@@ -370,6 +370,7 @@ impl Watcher {
             let places = lanes.places();
             for (uid, m) in &state.messages {
                 let want = match m.row.lane {
+                    _ if m.row.by_person && places.contains(&m.row.place) => m.row.place,
                     Some(lane) => lanes.place(lane),
                     None if places.contains(&m.row.place) => m.row.place,
                     None => Place::Inbox,
@@ -524,7 +525,10 @@ impl Watcher {
         }
         if self.exists > self.order.len() {
             let from = self.order.last().map_or(1, |u| u.get().saturating_add(1));
-            self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await?;
+            self.mirror.perceiving.send_replace(true);
+            let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
+            self.mirror.perceiving.send_replace(false);
+            fetched?;
         }
         self.mirror.state().synced = Some(Instant::now());
         Ok(())

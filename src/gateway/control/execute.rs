@@ -11,9 +11,10 @@ use crate::account::{AccountId, KeyId, Role};
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
+use crate::imap::rows;
 use crate::lane::trace::Trace;
 use crate::outbox::{Hold, HoldId};
-use crate::store::{self, StoreError, Table};
+use crate::store::{self, Reader, StoreError, Table};
 use crate::web::pin;
 
 /// Most ledger entries of one answer.
@@ -192,49 +193,62 @@ async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, Control
 }
 
 fn explain(core: &Core, which: &Which) -> Result<Value, ControlError> {
-    let trace = match which {
-        Which::Decision(id) => decision(core, id)?.ok_or_else(|| ControlError::NoDecision(id.clone()))?,
-        Which::MessageId(id) => newest_of(core, id)?.ok_or_else(|| ControlError::NoDecision(id.clone()))?,
+    let everywhere = || core.accounts.ids();
+    let (trace, what) = match which {
+        Which::Decision(id) => (newest(core, &everywhere(), |_, _| Ok(Some(id.clone())))?, id.clone()),
+        Which::MessageId(id) => {
+            // With its brackets or without.
+            let bare = id.trim().trim_start_matches('<').trim_end_matches('>');
+            let forms = [bare.to_owned(), format!("<{bare}>")];
+            let found = newest(core, &everywhere(), |r, account| {
+                for form in &forms {
+                    if let Some(decision) = r.get(Table::DecisionIndex, &rows::by_message_id(account, form))? {
+                        return Ok(Some(String::from_utf8_lossy(&decision).into_owned()));
+                    }
+                }
+                Ok(None)
+            })?;
+            (found, id.clone())
+        }
         Which::Place { account, mailbox, uid } => {
             let account = account_of(core, account)?;
             let locate = core.locate.get().ok_or(ControlError::NotRunning("explaining a UID"))?;
-            let place = || ControlError::NoDecision(format!("UID {uid} of {mailbox}"));
-            let id = locate(&account, mailbox, *uid)?.ok_or_else(place)?;
-            decision(core, &id)?.ok_or_else(place)?
+            let id = locate(&account, mailbox, *uid)?;
+            (newest(core, &[account], |_, _| Ok(id.clone()))?, format!("UID {uid} of {mailbox}"))
         }
     };
+    let trace = trace.ok_or(ControlError::NoDecision(what))?;
     Ok(json!({ "text": trace.explain(), "trace": trace }))
 }
 
-fn decision(core: &Core, id: &str) -> Result<Option<Trace>, ControlError> {
-    Ok(store::read(core.store.as_ref(), |r| -> Result<_, StoreError> {
-        r.get(Table::Decision, id.as_bytes())?.map(|v| store::from_json(Table::Decision, &v)).transpose()
-    })?)
-}
-
-/// The newest decision of a Message-ID, with or without its brackets. This
-/// reads every trace; it is for a person at a console.
-fn newest_of(core: &Core, message_id: &str) -> Result<Option<Trace>, ControlError> {
-    let bare = |id: &str| id.trim().trim_start_matches('<').trim_end_matches('>').to_owned();
-    let wanted = bare(message_id);
-    let mut newest: Option<Trace> = None;
-    each(core, Table::Decision, |_, value| {
-        let trace: Trace = store::from_json(Table::Decision, value)?;
-        if trace.message_id.as_deref().map(bare).as_ref() == Some(&wanted)
-            && newest.as_ref().is_none_or(|n| n.time <= trace.time)
-        {
-            newest = Some(trace);
+/// The newest of the decisions that `find` names, one for each account.
+fn newest(
+    core: &Core,
+    accounts: &[AccountId],
+    find: impl Fn(&dyn Reader, &AccountId) -> Result<Option<String>, StoreError>,
+) -> Result<Option<Trace>, StoreError> {
+    store::read(core.store.as_ref(), |r| {
+        let mut newest: Option<Trace> = None;
+        for account in accounts {
+            let Some(id) = find(r, account)? else { continue };
+            let key = [rows::account_prefix(account), id.into_bytes()].concat();
+            let trace: Option<Trace> = store::get_json(r, Table::Decision, &key)?;
+            newest = match (newest, trace) {
+                (Some(a), Some(b)) => Some(if b.time > a.time { b } else { a }),
+                (a, b) => a.or(b),
+            };
         }
-        Ok(true)
-    })?;
-    Ok(newest)
+        Ok(newest)
+    })
 }
 
 fn corrections(core: &Core) -> Result<Value, ControlError> {
     let mut list = Vec::new();
     each(core, Table::Correction, |key, value| {
         let value: Value = store::from_json(Table::Correction, value)?;
-        list.push(json!({ "key": String::from_utf8_lossy(key), "value": value }));
+        // The key starts with the account; addresses hold no NUL.
+        let account = key.split(|b| *b == 0).next().unwrap_or_default();
+        list.push(json!({ "account": String::from_utf8_lossy(account), "correction": value }));
         Ok(list.len() < MAX_CORRECTIONS)
     })?;
     Ok(json!({ "corrections": list }))

@@ -1,0 +1,15 @@
+//! The gateway between real programs: Dovecot and Postfix upstream; curl,
+//! swaks, mbsync and Python's imaplib downstream.
+//!
+//! Each test starts its own peers in private folders. Nothing leaves the
+//! machine: mail to the outside ends in the sink.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accounts;
+mod agents;
+mod clients;
+mod filing;
+mod lanes;
+mod sending;
