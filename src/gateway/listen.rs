@@ -56,7 +56,8 @@ pub(super) async fn bind(face: Face, addresses: &[SocketAddr]) -> Result<Vec<Tcp
             Err(source) => {
                 let error = StartError::Listen { what: face.name(), address: *address, source };
                 let StartError::Listen { source, .. } = &error else { return Err(error) };
-                let missing = matches!(source.kind(), std::io::ErrorKind::AddrNotAvailable | std::io::ErrorKind::Unsupported);
+                let missing =
+                    matches!(source.kind(), std::io::ErrorKind::AddrNotAvailable | std::io::ErrorKind::Unsupported);
                 if !(address.is_ipv6() && missing) {
                     return Err(error);
                 }
@@ -79,7 +80,12 @@ pub(super) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
 type Tls = Option<Arc<rustls::ServerConfig>>;
 
 /// Serves IMAP until told to stop.
-pub(super) async fn imap(listener: TcpListener, tls: Tls, services: Arc<imap::session::Services>, stop: watch::Receiver<bool>) {
+pub(super) async fn imap(
+    listener: TcpListener,
+    tls: Tls,
+    services: Arc<imap::session::Services>,
+    stop: watch::Receiver<bool>,
+) {
     let ended = stop.clone();
     run(listener, tls, stop, move |stream, secure, peer| {
         let (services, ended) = (services.clone(), ended.clone());

@@ -135,7 +135,8 @@ impl Gateway {
         });
         let sent = person_sent(core.store.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
-        let smtp_services = Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
+        let smtp_services =
+            Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
         let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts });
         for (listeners, tls) in [(imaps, Some(tls.clone())), (imap_plain, None)] {
             for l in listeners {

@@ -39,7 +39,12 @@ pub(super) fn web_url(configured: &str, listening: Option<&SocketAddr>) -> Strin
 }
 
 /// Keeps notices and holds together until told to stop.
-pub(super) async fn run(core: Arc<Core>, mirrors: HashMap<AccountId, Arc<Mirror>>, url: String, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run(
+    core: Arc<Core>,
+    mirrors: HashMap<AccountId, Arc<Mirror>>,
+    url: String,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut events = core.outbox.events();
     let mut healths: Vec<watch::Receiver<Health>> = mirrors.values().map(|m| m.health()).collect();
     loop {

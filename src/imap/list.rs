@@ -190,7 +190,7 @@ impl Session {
             let place = lanes.find(&name).ok_or_else(|| Fail::No("NONEXISTENT", "there is no such mailbox".into()))?;
             let key = subscription_key(&mirror, place);
             let value: &[u8] = if subscribe { b"1" } else { b"0" };
-            write(&*mirror.store, move |w| w.put(Table::Subscription, &key, value).map_err(StoreError::from))
+            write(&*mirror.store, move |w| w.put(Table::Subscription, &key, value))
                 .await
                 .map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
             return Ok("done".into());

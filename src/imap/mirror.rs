@@ -27,6 +27,8 @@ pub const OPS_QUEUE: usize = 64;
 /// A view is synced before SELECT, STATUS, NOOP and CHECK when the last sync
 /// is older than this.
 pub const FRESH: Duration = Duration::from_secs(5);
+/// How long SELECT, STATUS, NOOP and CHECK wait for mail that is being perceived.
+pub const PERCEIVING_WAIT: Duration = Duration::from_secs(2);
 /// How long a session waits for an answer of the watching connection.
 pub const OP_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -271,6 +273,8 @@ pub struct Mirror {
     pub(super) state: Mutex<State>,
     pub(super) health: watch::Sender<Health>,
     pub(super) changed: watch::Sender<u64>,
+    /// Whether new mail is being fetched and perceived.
+    pub(super) perceiving: watch::Sender<bool>,
     ops: mpsc::Sender<Op>,
 }
 
@@ -303,6 +307,7 @@ impl Mirror {
             state: Mutex::new(state),
             health: watch::Sender::new(Health::Starting),
             changed: watch::Sender::new(0),
+            perceiving: watch::Sender::new(false),
             ops,
         };
         Ok((Arc::new(mirror), receiver))
@@ -352,7 +357,13 @@ impl Mirror {
     /// Syncs when the last sync is older than [`FRESH`].
     pub async fn freshen(&self) -> Result<(), OpError> {
         let fresh = self.state().synced.is_some_and(|t| t.elapsed() < FRESH);
-        if fresh { Ok(()) } else { self.ask(Op::Sync).await }
+        if !fresh {
+            return self.ask(Op::Sync).await;
+        }
+        let mut perceiving = self.perceiving.subscribe();
+        // Mail that takes longer is shown with the next look.
+        let _ = tokio::time::timeout(PERCEIVING_WAIT, perceiving.wait_for(|busy| !busy)).await;
+        Ok(())
     }
 
     pub(super) fn announce(&self) {

@@ -281,7 +281,7 @@ impl Session {
 
     async fn command(&mut self, raw: Bytes) -> Result<(), Fail> {
         let (tag, command) = match CommandCodec::default().decode(&raw) {
-            Ok((rest, command)) if rest.is_empty() => (command.tag.as_ref().to_owned(), command),
+            Ok(([], command)) => (command.tag.as_ref().to_owned(), command),
             _ => return self.undecoded(&raw).await,
         };
         if let Selection::Pass(_) = &self.selection

@@ -290,7 +290,7 @@ mod tests {
             for (op, n) in ops {
                 match op {
                     0 => { v.push(up(n as u32 + 1)).unwrap(); }
-                    1 => { let u = v.iter().map(|(u, _)| u).nth(n); if let Some(u) = u { v.remove(u); } }
+                    1 => { let uid = v.iter().map(|(u, _)| u).nth(n); uid.map(|u| v.remove(u)); }
                     _ => {
                         let told = k.catch_up(&v, op == 2);
                         for s in &told.expunged { client.remove(s.get() as usize - 1); }

@@ -524,7 +524,10 @@ impl Watcher {
         }
         if self.exists > self.order.len() {
             let from = self.order.last().map_or(1, |u| u.get().saturating_add(1));
-            self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await?;
+            self.mirror.perceiving.send_replace(true);
+            let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
+            self.mirror.perceiving.send_replace(false);
+            fetched?;
         }
         self.mirror.state().synced = Some(Instant::now());
         Ok(())

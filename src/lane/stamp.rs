@@ -93,7 +93,8 @@ fn ascii(text: &str) -> String {
             _ => '?',
         };
         let repeated = (c == ' ' || c == '?') && out.ends_with(c);
-        if !repeated && !(c == ' ' && out.is_empty()) {
+        let leads = c == ' ' && out.is_empty();
+        if !repeated && !leads {
             out.push(c);
         }
     }

@@ -12,10 +12,10 @@ use crate::floor::submission::{Illegal, State};
 use crate::store::StoreError;
 use crate::store::blob::BlobId;
 
-/// Characters of an id: no vowels and no look-alikes, so that none is a word
-/// and none is misread.
-const ALPHABET: &[u8; 32] = b"23456789bcdfghjkmnpqrstvwxzBCDFG";
-/// Characters of an id; 5 random bits each.
+/// Characters of an id: no vowels, no look-alikes and one case, so that none
+/// is a word and none is misread.
+const ALPHABET: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
+/// Characters of an id; 4.7 random bits each.
 const ID_CHARS: usize = 16;
 
 /// Names a held submission: short, and safe in a URL and in a reply.
@@ -28,7 +28,7 @@ impl HoldId {
     pub(super) fn random() -> Result<HoldId, HoldError> {
         let mut octets = [0u8; ID_CHARS];
         getrandom::fill(&mut octets).map_err(|e| HoldError::Random(e.to_string()))?;
-        let text: String = octets.iter().map(|o| char::from(ALPHABET[usize::from(o & 31)])).collect();
+        let text: String = octets.iter().map(|o| char::from(ALPHABET[usize::from(*o) % ALPHABET.len()])).collect();
         Ok(HoldId(text.into()))
     }
 

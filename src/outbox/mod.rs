@@ -107,7 +107,8 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// Loads the gateway's identity from the state folder, or makes it.
+    /// Loads the gateway's identity from the state folder, or makes it. The
+    /// folder exists: the store was opened in it.
     pub fn new(config: Arc<Config>, store: Arc<dyn Store>, accounts: Arc<Accounts>) -> Result<Outbox, IdentityError> {
         Self::tuned(config, store, accounts, Tuning::default())
     }
@@ -218,5 +219,7 @@ impl Outbox {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     /// approved → sending, unless somebody else was faster.
-    async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
+    pub(super) async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
         let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
         let claimed = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
             let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Approved) else {

@@ -9,6 +9,8 @@ use crate::wire::smtp::{LineError, LineReader, Reply};
 
 /// Octets read from the client at once.
 const READ_CHUNK: usize = 16 * 1024;
+/// How long the end of a connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +119,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Conn<S> {
     /// Ends the connection.
     pub(super) async fn close(&mut self) {
         let _ = self.flush().await;
-        let _ = self.stream.shutdown().await;
+        // A peer that doesn't read must not keep the session.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.stream.shutdown()).await;
     }
 }
 

@@ -146,11 +146,17 @@ async fn read_header<S: AsyncRead + AsyncWrite + Unpin + Send>(
     incoming: &mut Incoming<'_, S>,
     head: &mut Vec<u8>,
 ) -> Result<Result<(), Unfit>, End> {
-    let whole = |head: &[u8]| head.starts_with(b"\r\n") || memchr::memmem::find(head, b"\r\n\r\n").is_some();
-    while !incoming.ended && !whole(head) && head.len() < MAX_MARKS_HEADER {
+    let mut searched: usize = 0;
+    while !incoming.ended && head.len() < MAX_MARKS_HEADER {
         if let Err(unfit) = incoming.next(head).await? {
             return Ok(Err(unfit));
         }
+        // The empty line may begin in the octets before.
+        let from = searched.saturating_sub(3);
+        if head.starts_with(b"\r\n") || memchr::memmem::find(&head[from..], b"\r\n\r\n").is_some() {
+            break;
+        }
+        searched = head.len();
     }
     Ok(Ok(()))
 }

@@ -137,11 +137,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.answer(reply);
             }
             Command::Rcpt { to, parameters } => {
-                let reply = match &mut self.transaction {
-                    Some(transaction) => transaction.add(&self.services, to, &parameters).await,
-                    None => self.out_of_order("MAIL comes first"),
-                };
-                self.answer(reply);
+                match &mut self.transaction {
+                    Some(transaction) => {
+                        // Not an error of the session: people have old
+                        // addresses in their lists, and the provider says so.
+                        let reply = transaction.add(&self.services, to, &parameters).await;
+                        self.conn.reply(&reply);
+                    }
+                    None => {
+                        let reply = self.out_of_order("MAIL comes first");
+                        self.answer(reply);
+                    }
+                }
             }
             Command::Data => return self.data().await,
             Command::Rset => {
@@ -150,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
             Command::Noop => self.conn.reply(&Reply::new(250, "2.0.0", "ok")),
             // RFC 5321 §7.3: whether an address exists is not told.
-            Command::Vrfy => self.conn.reply(&Reply::new(252, "2.5.2", "send some mail, and the provider will say")),
+            Command::Vrfy => self.conn.reply(&Reply::new(252, "2.0.0", "send some mail, and the provider will say")),
             Command::Help => self.conn.reply(&Reply::new(214, "2.0.0", "RFC 5321 and RFC 6409 apply")),
             Command::Quit => {
                 self.conn.reply(&Reply::new(221, "2.0.0", "bye"));
@@ -346,7 +353,7 @@ type Credentials = (Zeroizing<String>, Zeroizing<String>);
 
 fn line_fault(error: LineError) -> Reply {
     match error {
-        LineError::TooLong => Reply::new(500, "5.5.6", "the line is too long"),
+        LineError::TooLong => Reply::new(500, "5.5.2", "the line is too long"),
         LineError::BareLineEnd => Reply::new(500, "5.5.2", "a bare CR or LF stands in the line"),
     }
 }

@@ -101,10 +101,11 @@ pub(super) async fn approve(
     let form: forms::Decide = forms::read(request).await?;
     to_the_end(async move {
         let id = own_hold(&app, &session.account, &id)?;
-        proven(&app, &session, &form).await?;
-        let account = &session.account;
-        app.services.outbox.approve(account, &id, &form.nonce, &form.hash, account.as_str()).await?;
-        Ok(see_other(&format!("/held/{id}")))
+        let (path, account) = (format!("/held/{id}"), &session.account);
+        proven(&app, &session, &form).await.map_err(|r| r.at(&path))?;
+        let approved = app.services.outbox.approve(account, &id, &form.nonce, &form.hash, account.as_str()).await;
+        approved.map_err(|e| Refusal::from(e).at(&path))?;
+        Ok(see_other(&path))
     })
     .await
 }
@@ -119,10 +120,11 @@ pub(super) async fn deny(
     let form: forms::Decide = forms::read(request).await?;
     to_the_end(async move {
         let id = own_hold(&app, &session.account, &id)?;
-        proven(&app, &session, &form).await?;
-        let account = &session.account;
-        app.services.outbox.deny(account, &id, form.reason.trim(), account.as_str()).await?;
-        Ok(see_other(&format!("/held/{id}")))
+        let (path, account) = (format!("/held/{id}"), &session.account);
+        proven(&app, &session, &form).await.map_err(|r| r.at(&path))?;
+        let denied = app.services.outbox.deny(account, &id, form.reason.trim(), account.as_str()).await;
+        denied.map_err(|e| Refusal::from(e).at(&path))?;
+        Ok(see_other(&path))
     })
     .await
 }

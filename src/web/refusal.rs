@@ -51,6 +51,28 @@ pub(super) enum Refusal {
     Octets,
     #[error("{0}")]
     Internal(String),
+    /// Another refusal, met while deciding about one message.
+    #[error("{why}")]
+    At { path: String, why: Box<Refusal> },
+}
+
+impl Refusal {
+    /// Leads back to the message at `path`, where the message is known to be.
+    pub(super) fn at(self, path: &str) -> Refusal {
+        match self {
+            Refusal::NotFound | Refusal::At { .. } => self,
+            why => Refusal::At { path: path.to_owned(), why: Box::new(why) },
+        }
+    }
+
+    /// Until when nothing is checked.
+    fn locked_until(&self) -> Option<i64> {
+        match self {
+            Refusal::Pin(PinError::Locked { until }) => Some(*until),
+            Refusal::At { why, .. } => why.locked_until(),
+            _ => None,
+        }
+    }
 }
 
 impl From<SessionError> for Refusal {
@@ -73,6 +95,7 @@ impl Refusal {
             (StatusCode::SERVICE_UNAVAILABLE, "That didn't work", text.to_owned())
         };
         match self {
+            Refusal::At { why, .. } => why.said(),
             Refusal::Host => (
                 StatusCode::MISDIRECTED_REQUEST,
                 "Another address",
@@ -131,7 +154,8 @@ fn said_of_pin(error: &PinError) -> Option<Said> {
             "Set one at the console with: tollgate pin set. Until then nothing can be approved.".into(),
         ),
         PinError::Wrong { left } => {
-            let text = format!("That is not the PIN. Nothing was changed. {left} more before it is locked for a while.");
+            let text =
+                format!("That is not the PIN. Nothing was changed. {left} more before it is locked for a while.");
             (StatusCode::FORBIDDEN, "Wrong PIN", text)
         }
         PinError::Locked { until } => {
@@ -184,11 +208,12 @@ impl IntoResponse for Refusal {
             Refusal::NotSignedIn { next: Some(next) } => (format!("/sign-in?next={next}"), "Sign in"),
             Refusal::NotSignedIn { next: None } | Refusal::SignIn => ("/sign-in".to_owned(), "Sign in"),
             Refusal::CrossSite { path: Some(path) } => (path.clone(), "Open the page"),
+            Refusal::At { path, .. } => (path.clone(), "Open the message again"),
             _ => ("/".to_owned(), "Held messages"),
         };
         let html = page::notice(heading, &text, &link.0, link.1);
         let mut response = (status, axum::response::Html(html)).into_response();
-        if let Refusal::Pin(PinError::Locked { until }) = &self {
+        if let Some(until) = self.locked_until() {
             let seconds = HeaderValue::from((until - pin::now()).max(1));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }

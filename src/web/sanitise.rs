@@ -178,7 +178,7 @@ impl Output {
             "img" | "input" | "button" | "video" | "audio" | "object" | "embed" | "iframe" => {
                 let shown = attribute("alt").or_else(|| attribute("value")).unwrap_or_default();
                 let source = attribute("src").or_else(|| attribute("data")).unwrap_or_default();
-                self.write("<span class=\"image\">[");
+                self.write(" <span class=\"image\">[");
                 self.text(&format!("{name}{}{shown}", if shown.is_empty() { "" } else { ": " }));
                 self.write("]</span>");
                 self.target(&source);

@@ -87,7 +87,11 @@ async fn connection(stream: TcpStream, router: Router, mut shutdown: watch::Rece
         TowerToHyperService::new(router.clone()).call(request)
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(MAX_HEADER).max_headers(MAX_FIELDS);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER)
+        .max_headers(MAX_FIELDS);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let served = async {

@@ -16,6 +16,7 @@ mod split;
 pub mod visible;
 mod warning;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mail_parser::HeaderValue;
@@ -23,19 +24,17 @@ use mail_parser::parsers::MessageStream;
 use sha2::{Digest, Sha256};
 
 use crate::mail::address::Address;
-use crate::mail::header::{self, Field};
+use crate::mail::header::Field;
 
 pub use compare::Difference;
 use decode::{CharsetProblem, TransferEncoding};
 use split::{Entity, Kind, Oddity};
-pub use split::{MAX_DEPTH, MAX_PARTS};
+pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
 use visible::{Shape, reveal};
 pub use warning::{Level, Warning};
 
 /// Most octets of decoded text that a view holds, over all parts.
 pub const MAX_TEXT: usize = 1024 * 1024;
-/// Most fields that a view holds of one header.
-pub const MAX_FIELDS: usize = 500;
 /// Most warnings; past it, one says that there are more.
 pub const MAX_WARNINGS: usize = 200;
 /// Longest line without its line end (RFC 5322 §2.1.1).
@@ -147,8 +146,8 @@ impl MessageView {
         if let Some(root) = structure.entities.first() {
             builder.header(root);
         }
-        for entity in &structure.entities {
-            builder.part(entity);
+        for (at, entity) in structure.entities.iter().enumerate() {
+            builder.part(entity, structure.entities.get(at + 1));
         }
         builder.compare_alternatives();
         let mut view = builder.view;
@@ -293,8 +292,8 @@ impl Builder<'_> {
 
     /// Fields for showing; `prefix` names the nested message.
     fn fields(&mut self, fields: &[Field], prefix: &str) -> Vec<FieldView> {
-        let mut out = Vec::with_capacity(fields.len().min(MAX_FIELDS));
-        for field in fields.iter().take(MAX_FIELDS) {
+        let mut out = Vec::with_capacity(fields.len());
+        for field in fields {
             let name = reveal(&String::from_utf8_lossy(field.name(self.octets)), Shape::Line).text;
             let place = format!("{prefix}{name}");
             let value = field.unfolded(self.octets);
@@ -308,10 +307,6 @@ impl Builder<'_> {
             let raw = reveal(&String::from_utf8_lossy(&value), Shape::Line).text;
             let decoded = self.reveal(&place, &words.value, Shape::Line);
             out.push(FieldView { name, raw, decoded });
-        }
-        if fields.len() > MAX_FIELDS {
-            let what = "there are more fields than are shown";
-            self.warn(Warning::Structure { place: format!("{prefix}header"), what });
         }
         out
     }
@@ -350,7 +345,8 @@ impl Builder<'_> {
         }
     }
 
-    fn part(&mut self, entity: &Entity) {
+    /// `next` is the entity behind it: for a nested message, its root.
+    fn part(&mut self, entity: &Entity, next: Option<&Entity>) {
         let place = place_of(&entity.path);
         for oddity in &entity.oddities {
             self.warn(oddity_warning(&place, oddity));
@@ -358,11 +354,12 @@ impl Builder<'_> {
         if entity.kind == Kind::Multipart {
             return;
         }
-        let decoded = match entity.kind {
-            Kind::Leaf => entity.encoding.decode(&self.octets[entity.body.clone()]),
-            Kind::Message | Kind::Multipart => {
-                decode::Decoded { value: self.octets[entity.body.clone()].to_vec(), damaged: false }
-            }
+        let body = &self.octets[entity.body.clone()];
+        let (octets, damaged) = if entity.kind == Kind::Message || entity.encoding == TransferEncoding::Identity {
+            (Cow::Borrowed(body), false)
+        } else {
+            let decoded = entity.encoding.decode(body);
+            (Cow::Owned(decoded.value), decoded.damaged)
         };
         let filename = self.names(entity, &place);
         let content_type = self.reveal(&place, &entity.content.name, Shape::Line);
@@ -374,24 +371,20 @@ impl Builder<'_> {
             disposition,
             filename,
             charset: entity.content.parameter("charset").map(|c| reveal(c, Shape::Line).text),
-            size: decoded.value.len() as u64,
-            sha256: hex(&Sha256::digest(&decoded.value)),
+            size: octets.len() as u64,
+            sha256: hex(&Sha256::digest(&octets)),
             text: None,
             html: None,
-            damaged: decoded.damaged,
+            damaged,
             cut: false,
             fields: Vec::new(),
         };
-        self.encoding_warnings(entity, &place, decoded.damaged);
-        self.content_warnings(entity, &part, &place, &decoded.value);
+        self.encoding_warnings(entity, &place, damaged);
+        self.content_warnings(entity, &part, &place, &octets);
         if entity.kind == Kind::Message {
-            let inner = header::split(&self.octets[entity.body.clone()]);
-            let shift = |r: std::ops::Range<usize>| r.start + entity.body.start..r.end + entity.body.start;
-            let fields: Vec<Field> =
-                inner.fields.into_iter().map(|f| Field { name: shift(f.name), value: shift(f.value) }).collect();
-            part.fields = self.fields(&fields, &format!("{place}: "));
+            part.fields = next.map(|n| self.fields(&n.fields, &format!("{place}: "))).unwrap_or_default();
         } else if entity.content.name.starts_with("text/") {
-            self.text(entity, &mut part, &place, &decoded.value);
+            self.text(entity, &mut part, &place, &octets);
         }
         self.view.parts.push(part);
     }
@@ -562,6 +555,7 @@ fn oddity_warning(place: &str, oddity: &Oddity) -> Warning {
         Oddity::NotClosed => "a multipart without its closing boundary",
         Oddity::OutsideParts => "text outside the parts, which most clients don't show; it is in the raw source",
         Oddity::TooDeep => "nested deeper than is followed here; it is in the raw source",
+        Oddity::HeaderTooLong => "a header so long that only its beginning is shown; it is in the raw source",
         Oddity::EncodedContainer => "a message or multipart in a transfer encoding, which only some clients open",
     };
     Warning::Structure { place: place.to_owned(), what }

@@ -23,6 +23,10 @@ use super::decode::TransferEncoding;
 pub const MAX_PARTS: usize = 500;
 /// Deepest nesting that is followed.
 pub const MAX_DEPTH: usize = 40;
+/// Largest header that is read, of the message or of a part.
+const MAX_HEADER: usize = 256 * 1024;
+/// Most fields of one header that are kept.
+pub const MAX_FIELDS: usize = 500;
 /// Longest boundary (RFC 2046 §5.1.1).
 const MAX_BOUNDARY: usize = 70;
 
@@ -46,6 +50,7 @@ pub(super) enum Oddity {
     OutsideParts,
     TooDeep,
     EncodedContainer,
+    HeaderTooLong,
 }
 
 /// One part.
@@ -126,12 +131,17 @@ fn entity(octets: &[u8], span: Range<usize>, place: Place<'_>, out: &mut Structu
         out.more = true;
         return;
     }
-    let spans = header::split(&octets[span.clone()]);
+    let head = span.start..span.end.min(span.start.saturating_add(MAX_HEADER));
+    let spans = header::split(&octets[head.clone()]);
     let shift = |r: Range<usize>| r.start + span.start..r.end + span.start;
-    let fields: Vec<Field> =
-        spans.fields.into_iter().map(|f| Field { name: shift(f.name), value: shift(f.value) }).collect();
-    let body = span.start + spans.body_start..span.end;
     let mut oddities = Vec::new();
+    let ended = spans.body_start < head.len() || head.end == span.end;
+    if !ended || spans.fields.len() > MAX_FIELDS {
+        oddities.push(Oddity::HeaderTooLong);
+    }
+    let kept = spans.fields.into_iter().take(MAX_FIELDS);
+    let fields: Vec<Field> = kept.map(|f| Field { name: shift(f.name), value: shift(f.value) }).collect();
+    let body = span.start + spans.body_start..span.end;
     let content = single(octets, &fields, "Content-Type", &mut oddities)
         .and_then(|v| ContentType::parse(&v))
         .filter(|c| c.name.contains('/'))
@@ -327,6 +337,16 @@ mod tests {
         wide.extend(b"--b\r\n\r\nx\r\n".repeat(2_000));
         let s = split(&wide);
         assert_eq!((s.entities.len(), s.more), (MAX_PARTS, true));
+    }
+
+    #[test]
+    fn a_header_without_end_is_bounded_and_said() {
+        let s = split(&b"a:\r\n".repeat(300_000));
+        assert_eq!(
+            (s.entities[0].fields.len(), &s.entities[0].oddities[..]),
+            (MAX_FIELDS, &[Oddity::HeaderTooLong][..])
+        );
+        assert!(split(b"a: b").entities[0].oddities.is_empty());
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub struct Timeouts {
     pub other: Duration,
 }
 
-/// RFC 5321 §4.5.3.2.1 to §4.5.3.2.6. The greeting has five minutes there;
-/// an app password's server that takes one is as good as down, and a person
-/// waits in front of it.
+/// RFC 5321 §4.5.3.2.2 to §4.5.3.2.6. Deviation from §4.5.3.2.1 (five minutes
+/// for the greeting): a person's client waits in front of it and gives up
+/// sooner; a refusal for now after one minute is what it can use.
 pub const TIMEOUTS: Timeouts = Timeouts {
     greeting: Duration::from_secs(60),
     mail: Duration::from_secs(5 * 60),
@@ -383,5 +383,7 @@ fn client_name(stream: &Stream) -> String {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod scripted;
 #[cfg(test)]
 mod tests;

@@ -57,9 +57,10 @@ pub(in crate::web) fn page(frame: &Frame<'_>, shown: &Shown, view: &MessageView)
 }
 
 fn recipients(frame: &Frame<'_>, hold: &Hold, view: &MessageView) -> Vec<Recipient> {
-    let own: Vec<String> = frame.services.accounts.account(&hold.account).map_or_else(Vec::new, |a| {
-        std::iter::once(&a.address).chain(&a.aliases).map(|a| a.domain.clone()).collect()
-    });
+    let own: Vec<String> =
+        frame.services.accounts.account(&hold.account).map_or_else(Vec::new, |a| {
+            std::iter::once(&a.address).chain(&a.aliases).map(|a| a.domain.clone()).collect()
+        });
     let each = hold.envelope.forward_paths.iter().map(|path| Recipient {
         address: reveal(path.as_str(), Shape::Line).text,
         outside: !own.iter().any(|d| d.eq_ignore_ascii_case(path.domain())),
@@ -142,7 +143,7 @@ fn who(hold: &Hold, view: &MessageView, recipients: &[Recipient]) -> Markup {
                 @for r in recipients {
                     li {
                         span.address { (r.address) }
-                        @if r.outside { span.tag.out { "outside" } }
+                        @if r.outside { span.tag.outside { "outside" } }
                         @if r.unnamed { span.tag.hidden { "in no header field" } }
                         @if let Some((unicode, ascii)) = &r.forms { span.forms { (unicode) " is " (ascii) } }
                     }
@@ -252,10 +253,8 @@ fn outcome(frame: &Frame<'_>, hold: &Hold) -> Markup {
         State::Expired => "Nobody decided in time. Nothing was sent.",
         State::Withdrawn => "It was taken back, or its key was revoked. Nothing was sent.",
     };
-    let approved = matches!(
-        hold.state,
-        State::Approved | State::Sending | State::Sent | State::Failed | State::Unknown
-    );
+    let approved =
+        matches!(hold.state, State::Approved | State::Sending | State::Sent | State::Failed | State::Unknown);
     html! {
         section.card aria-labelledby="outcome" role="status" {
             h2 #outcome { "Outcome" }

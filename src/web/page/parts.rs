@@ -30,7 +30,7 @@ fn text(part: &PartView) -> Markup {
             h3 { (label(part)) }
             p.small { "Shown without the sender's styles, pictures and links, so that nothing hides or loads; targets "
                 "stand in ⟨ ⟩." }
-            iframe.mail title={ "HTML of part " (part.path) } sandbox="" referrerpolicy="no-referrer"
+            iframe class={ "mail " (height(html)) } title={ "HTML of part " (part.path) } sandbox="" referrerpolicy="no-referrer"
                 srcdoc=(sanitise::document(html)) {}
         }
         @if part.cut { p.small { "Only the beginning is shown; the rest is in the raw source." } }
@@ -38,6 +38,15 @@ fn text(part: &PartView) -> Markup {
             h3 { "Part " (part.path) ", header of the attached message" }
             (table(&part.fields))
         }
+    }
+}
+
+/// A frame without script can't grow with its content, so its height is a guess.
+fn height(html: &str) -> &'static str {
+    match html.len() {
+        0..600 => "short",
+        600..6_000 => "middle",
+        _ => "long",
     }
 }
 
