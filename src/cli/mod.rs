@@ -15,6 +15,7 @@ mod backfill;
 mod check;
 mod corrections;
 mod demo;
+pub mod eval;
 pub mod exit;
 mod explain;
 mod gate;
@@ -110,6 +111,8 @@ enum Command {
     /// What people corrected and pinned
     #[command(subcommand)]
     Corrections(corrections::CorrectionsCommand),
+    /// Measure lanes against labelled mail
+    Eval(eval::EvalArgs),
     /// The PIN of the approval page
     #[command(subcommand)]
     Pin(pin::PinCommand),
@@ -149,6 +152,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Explain(args)) => explain::run(globals, args),
         Some(Command::Backfill(args)) => backfill::run(globals, args),
         Some(Command::Corrections(command)) => corrections::run(globals, command),
+        Some(Command::Eval(args)) => eval::command(globals, &args),
         Some(Command::Pin(command)) => pin::run(globals, command),
         Some(Command::Demo(args)) => demo::run(globals, &args),
         Some(Command::Serve) | None => serve::run(globals.load()?),

@@ -108,8 +108,7 @@ fn silence_gives_way_to_each_guard() {
     for (signal, guard) in
         [(Signal::Ask, Guard::Asks), (Signal::Deadline, Guard::HasDeadline), (Signal::Code, Guard::HasCode)]
     {
-        let mut c = Context::default();
-        c.authentication = Authentication::Failed;
+        let c = Context { authentication: Authentication::Failed, ..Context::default() };
         let v = run(bulk(), &[Signal::Campaign, signal], &c);
         assert_eq!(v.lane, Lane::Queue);
         assert!(v.guards.contains(&guard));

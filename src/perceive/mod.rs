@@ -5,13 +5,35 @@
 //! memory, deterministic. It has no authority: [`crate::lane::rule`] decides.
 //! Doesn't know: the store, the clock, models.
 
+mod auth;
+mod body;
+mod calendar;
 pub mod context;
+mod doc;
+mod fields;
+mod html;
+mod offline;
+mod quote;
+mod signals;
+mod text;
+mod time;
+mod words;
 
-use crate::lane::trace::{Read, Scored, TRACE_SCHEMA, Trace};
-use crate::lane::{Context, Features, Signals, Thresholds, rule};
+use sha2::{Digest, Sha256};
+
+use crate::lane::rule::{self, Branch, Verdict};
+use crate::lane::trace::{Deadline, Read, Scored, TRACE_SCHEMA, Trace};
+use crate::lane::{Context, Features, Lane, Thresholds};
 use crate::mail::address::Address;
 
+use doc::Doc;
+use fields::Fields;
+use offline::Case;
+use signals::Evidence;
+use time::Clock;
+
 pub use context::CorrespondentRecord;
+pub use offline::OFFLINE_VERSION;
 
 /// Octets of a message that are read at most, from its start.
 pub const MAX_READ: usize = 512 * 1024;
@@ -57,35 +79,129 @@ pub struct Sender {
 
 /// The sender of a message, to look up before perceiving.
 pub fn sender(octets: &[u8]) -> Option<Sender> {
-    let octets = &octets[..octets.len().min(MAX_READ)];
-    let message = mail_parser::MessageParser::new().parse_headers(octets)?;
-    let first = message.from()?.first()?;
-    let address = Address::parse(first.address()?.trim()).ok()?;
-    Some(Sender { address, display: first.name().unwrap_or_default().trim().to_owned() })
+    Fields::new(&octets[..octets.len().min(MAX_READ)]).sender()
 }
+
+/// A Date later than the arrival by more than this is not believed.
+const MAX_AHEAD: i64 = 24 * 3600;
+/// A Date earlier than the arrival by more than this is not believed.
+const MAX_BEHIND: i64 = 14 * 24 * 3600;
 
 /// Perceives a message and decides its lane.
 pub fn perceive(input: &PerceiveInput<'_>, thresholds: &Thresholds, decision_id: String) -> Trace {
-    let features = Features::UNSCORABLE;
-    let reason = "could not be read";
-    let signals = Signals::NONE;
-    let context = input.context.clone();
-    let verdict = rule::decide(&rule::Inputs { features, offline: features, signals, context: &context }, thresholds);
-    Trace {
+    let octets = &input.octets[..input.octets.len().min(MAX_READ)];
+    let fields = Fields::new(octets);
+    let sender = fields.sender();
+    let reading = body::read(octets, &fields);
+    let zone = time::zone(&input.account.timezone);
+    let doc = Doc::new(&reading, &Clock::new(written(&fields, input), zone.clone()));
+    let context = complete(input, &fields, sender.as_ref());
+    let evidence = Evidence {
+        fields: &fields,
+        reading: &reading,
+        doc: &doc,
+        sender: sender.as_ref(),
+        account: input.account,
+        context: &context,
+        now: input.now,
+    };
+    let facts = signals::facts(&evidence);
+    let (signals, asked) = signals::signals(&evidence, &facts);
+    let deadline =
+        asked.as_ref().map(|a| Deadline { at: a.at, local: time::local(a.at, &zone), words: a.words.clone() });
+    let says_something = !doc.sentences.is_empty() || !reading.calendars.is_empty() || reading.attachments > 0;
+    let readable = !fields.is_empty() && says_something;
+    let scored = if readable {
+        let case = Case {
+            doc: &doc,
+            facts: &facts,
+            signals,
+            context: &context,
+            asked: asked.as_ref(),
+            deadline_local: deadline.as_ref().map_or("", |d| d.local.as_str()),
+            now: input.now,
+        };
+        let s = offline::score(&case);
+        Scored::offline(OFFLINE_VERSION, s.features, s.contributions, &s.reason)
+    } else {
+        Scored::offline(OFFLINE_VERSION, Features::UNSCORABLE, Vec::new(), "could not be read")
+    };
+    let read = Read {
+        sha256: hex(&Sha256::digest(octets)),
+        octets: octets.len() as u64,
+        size: input.size,
+        hidden: reading.hidden,
+        language: doc.lang.map(|l| l.code().to_owned()),
+        parts: reading.parts,
+    };
+    let mut trace = Trace {
         schema: TRACE_SCHEMA,
         decision: decision_id,
         time: input.now,
-        from: sender(input.octets).map(|s| s.address.canonical()),
-        message_id: None,
-        read: Read { size: input.size, ..Read::default() },
-        scorers: vec![Scored::offline("0", features, Vec::new(), reason)],
+        from: sender.map(|s| s.address.canonical()),
+        message_id: fields.first("Message-ID").map(|id| body::cut(id.trim(), MAX_MESSAGE_ID).to_owned()),
+        read,
+        reason: scored.reason.clone(),
+        scorers: vec![scored],
         chosen: 0,
         signals,
         context,
-        deadline: None,
+        deadline,
         rule_version: rule::RULE_VERSION,
         thresholds: thresholds.clone(),
-        verdict,
-        reason: reason.to_owned(),
+        verdict: UNDECIDED,
+    };
+    trace.verdict = trace.replay(thresholds);
+    trace
+}
+
+/// Longest Message-ID that a trace keeps.
+const MAX_MESSAGE_ID: usize = 998;
+
+/// Stands until the rule has read the trace, whose replay is the decision.
+const UNDECIDED: Verdict = Verdict {
+    lane: Lane::Queue,
+    branch: Branch::Unsure,
+    guards: Vec::new(),
+    canary: None,
+    auto_eligible: false,
+    overridden: None,
+};
+
+/// When the words were written: the Date where it fits the arrival, else the arrival.
+fn written(fields: &Fields<'_>, input: &PerceiveInput<'_>) -> i64 {
+    let arrived = if input.internaldate > 0 { input.internaldate } else { input.now };
+    match fields.date() {
+        Some(date) if date <= arrived.saturating_add(MAX_AHEAD) && date >= arrived.saturating_sub(MAX_BEHIND) => date,
+        _ => arrived,
     }
 }
+
+/// The caller's context, with what the message itself is asked for.
+fn complete(input: &PerceiveInput<'_>, fields: &Fields<'_>, sender: Option<&Sender>) -> Context {
+    let mut context = input.context.clone();
+    context.authentication = auth::authentication(fields, &input.account.authserv, sender);
+    if let Some(sender) = sender {
+        let domain = sender.address.domain.as_str();
+        context.organisation |=
+            !auth::is_free_mail(domain) && input.account.addresses.iter().any(|a| a.domain == domain);
+        // A trace keeps only the names that bear on it.
+        context.known_names.retain(|k| auth::same_name(&k.name, &sender.display));
+    } else {
+        context.known_names.clear();
+    }
+    context
+}
+
+fn hex(octets: &[u8]) -> String {
+    let mut out = String::with_capacity(octets.len() * 2);
+    for o in octets {
+        out.push(char::from_digit(u32::from(o >> 4), 16).unwrap_or('0'));
+        out.push(char::from_digit(u32::from(o & 15), 16).unwrap_or('0'));
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "perceive_tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+//! `tollgate eval`: measures perception against labelled mail.
+//!
+//! Promises: the same set gives the same numbers; an item that can't be read
+//! stops the run with its line. Doesn't know: models (a later scorer comes
+//! through [`Scorer`]).
+
+mod item;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::Globals;
+use super::exit::{Exit, Failure, Outcome};
+use crate::lane::{LANES, Lane, Thresholds};
+use crate::perceive;
+
+pub use report::{Floors, LaneReport, Report, Scored};
+
+/// The set that is measured where none is named.
+pub const DEFAULT_SET: &str = "eval/gate.jsonl";
+/// Largest set that is read, in octets.
+const MAX_SET: u64 = 256 * 1024 * 1024;
+
+/// What decides the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Scorer {
+    /// The offline scorer.
+    #[default]
+    Offline,
+}
+
+/// Arguments of the verb.
+#[derive(Debug, Args)]
+pub(super) struct EvalArgs {
+    /// The labelled set, one JSON object a line
+    #[arg(long, value_name = "FILE.jsonl", default_value = DEFAULT_SET)]
+    set: PathBuf,
+    /// What decides the numbers
+    #[arg(long, value_enum, default_value_t)]
+    scorer: Scorer,
+    /// Least and most values that the report must keep (exit code 65 otherwise)
+    #[arg(long, value_name = "FILE.toml")]
+    floors: Option<PathBuf>,
+}
+
+/// Runs the verb; needs no configuration.
+pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
+    let report = match args.scorer {
+        Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
+    };
+    println!("{}", report.output());
+    if report.passed() {
+        return Ok(());
+    }
+    // Standard output holds the report; scripts read the exit code.
+    Err(Failure { details: None, ..Failure::new(Exit::Data, "floors", report.broken_floors.join("; ")) })
+}
+
+fn failure(e: EvalError) -> Failure {
+    let (exit, name) = match &e {
+        EvalError::File { .. } => (Exit::NoInput, "no_set"),
+        EvalError::Item { .. } => (Exit::Data, "item"),
+        EvalError::Empty(_) => (Exit::Data, "empty"),
+        EvalError::Floors { .. } => (Exit::Data, "floors_file"),
+    };
+    Failure::new(exit, name, e)
+}
+
+/// Why a set could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// A line is no item.
+    #[error("{}:{line}: {reason}", path.display())]
+    Item {
+        /// The set.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The set holds nothing.
+    #[error("{} holds no items", .0.display())]
+    Empty(PathBuf),
+    /// The floors could not be read.
+    #[error("{}: {reason}", path.display())]
+    Floors {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Measures a set with the offline scorer. The report says whether the floors
+/// hold ([`Report::passed`]) and prints itself as text or, with `json`, as JSON
+/// ([`Report::output`]).
+pub fn run(set: &Path, json: bool, floors: Option<&Path>) -> Result<Report, EvalError> {
+    let floors = match floors {
+        Some(path) => Some(read_floors(path)?),
+        None => None,
+    };
+    let text = read(set)?;
+    let mut scored = Vec::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let fault = |reason: String| EvalError::Item { path: set.to_owned(), line: n + 1, reason };
+        let item = item::Item::parse(line).map_err(fault)?;
+        scored.push(score(&item).map_err(fault)?);
+    }
+    if scored.is_empty() {
+        return Err(EvalError::Empty(set.to_owned()));
+    }
+    Ok(Report::new(set.display().to_string(), scored, floors, json))
+}
+
+fn read(path: &Path) -> Result<String, EvalError> {
+    let fault = |source| EvalError::File { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(fault)?.len();
+    if size > MAX_SET {
+        return Err(fault(std::io::Error::other(format!("larger than {MAX_SET} octets"))));
+    }
+    std::fs::read_to_string(path).map_err(fault)
+}
+
+fn read_floors(path: &Path) -> Result<Floors, EvalError> {
+    toml::from_str(&read(path)?).map_err(|e| EvalError::Floors { path: path.to_owned(), reason: e.to_string() })
+}
+
+fn score(item: &item::Item) -> Result<Scored, String> {
+    let mail = item.mail()?;
+    let input = perceive::PerceiveInput {
+        octets: &mail.octets,
+        size: mail.octets.len() as u64,
+        account: &mail.account,
+        now: mail.now,
+        internaldate: mail.now,
+        context: mail.context,
+    };
+    let started = std::time::Instant::now();
+    let trace = perceive::perceive(&input, &Thresholds::default(), item.id.clone());
+    let micros = started.elapsed().as_micros() as u64;
+    Ok(Scored::new(item, &trace, micros))
+}
+
+/// `any`: scored only, no truth.
+fn truth(name: &str) -> Result<Option<Lane>, String> {
+    if name == "any" {
+        return Ok(None);
+    }
+    let names = || LANES.map(Lane::name).join(", ");
+    Lane::from_name(name).map(Some).ok_or_else(|| format!("no lane is called {name:?}; lanes are {}, or any", names()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(DEFAULT_SET)
+    }
+
+    #[test]
+    fn the_shipped_set_keeps_its_floors() {
+        let floors = set().with_file_name("floors.toml");
+        let report = run(&set(), false, Some(&floors)).unwrap();
+        assert!(report.passed(), "{}", report.output());
+    }
+
+    #[test]
+    fn json_names_what_others_read() {
+        let report = run(&set(), true, None).unwrap();
+        let v: serde_json::Value = serde_json::from_str(&report.output()).unwrap();
+        for key in ["accuracy", "urgent_recall", "push_precision", "urgent_hidden", "wanted_hidden", "noise_pushed"] {
+            assert!(v[key].is_number(), "{key}");
+        }
+        for key in ["id", "lane", "got", "branch", "features", "signals"] {
+            assert!(!v["items"][0][key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_broken_item_is_named_by_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("set.jsonl");
+        std::fs::write(&path, "\n{\"id\":\"a\",\"lane\":\"loud\",\"raw\":\"x\"}\n").unwrap();
+        let e = run(&path, false, None).unwrap_err().to_string();
+        assert!(e.contains(":2:") && e.contains("loud"), "{e}");
+        std::fs::write(&path, "\n").unwrap();
+        assert!(matches!(run(&path, false, None), Err(EvalError::Empty(_))));
+    }
+
+    #[test]
+    fn floors_that_do_not_hold_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let floors = dir.path().join("floors.toml");
+        std::fs::write(&floors, "accuracy = 1.01\nurgent_hidden = 0\n").unwrap();
+        let report = run(&set(), false, Some(&floors)).unwrap();
+        assert!(!report.passed());
+        assert!(report.output().contains("accuracy"));
+        std::fs::write(&floors, "acuracy = 0.9\n").unwrap();
+        assert!(matches!(run(&set(), false, Some(&floors)), Err(EvalError::Floors { .. })));
+    }
+}

@@ -1,0 +1,192 @@
+//! The words of a message: sentences with what was found in them.
+
+use super::body::{Reading, cut};
+use super::text::{normal, sentences};
+use super::time::{Clock, Moment, moments};
+use super::words::{Class, Hit, Lang, find, spoken};
+
+/// Octets of text that are searched for words; a longer message says what it
+/// wants at its start or its end.
+const MAX_SEARCHED: usize = 48 * 1024;
+/// Fewer visible characters of own text than this: a forward without words.
+const FORWARD_ONLY: usize = 24;
+
+/// One sentence.
+#[derive(Debug, Clone)]
+pub(super) struct Sentence {
+    pub(super) text: String,
+    pub(super) hits: Vec<Hit>,
+    pub(super) moments: Vec<Moment>,
+    pub(super) subject: bool,
+}
+
+/// The words of a message.
+#[derive(Debug, Clone)]
+pub(super) struct Doc {
+    pub(super) sentences: Vec<Sentence>,
+    pub(super) lang: Option<Lang>,
+    /// Visible characters of own text.
+    pub(super) length: usize,
+}
+
+impl Sentence {
+    pub(super) fn has(&self, class: Class) -> bool {
+        self.hits.iter().any(|h| h.class == class)
+    }
+
+    fn overlapped(&self, hit: &Hit, by: Class) -> bool {
+        self.hits.iter().any(|h| h.class == by && h.start < hit.end && hit.start < h.end)
+    }
+
+    /// Phrases of a class that are no part of a formula or a reassurance.
+    pub(super) fn plain(&self, class: Class) -> impl Iterator<Item = &Hit> {
+        self.hits.iter().filter(move |h| {
+            h.class == class && !self.overlapped(h, Class::Formula) && !self.overlapped(h, Class::Calm)
+        })
+    }
+
+    pub(super) fn has_plain(&self, class: Class) -> bool {
+        self.plain(class).next().is_some()
+    }
+
+    /// The words of the first plain phrase of a class.
+    pub(super) fn words(&self, class: Class) -> Option<&str> {
+        self.plain(class).next().and_then(|h| self.text.get(h.start..h.end))
+    }
+
+    pub(super) fn asks_by_mark(&self) -> bool {
+        self.text.contains('?')
+    }
+}
+
+impl Doc {
+    pub(super) fn new(reading: &Reading, clock: &Clock) -> Doc {
+        let own = without_links(&searched(&reading.own));
+        let length = own.chars().filter(|c| c.is_alphanumeric()).count();
+        let forwarded = length < FORWARD_ONLY && is_forward(&reading.subject);
+        let body = if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))) } else { own };
+        let (subject, body) = (normal(bare_subject(&reading.subject)), normal(&body));
+        let langs = spoken(&format!("{subject}\n{}", cut(&body, 4096)));
+        let lang =
+            if subject.chars().chain(body.chars()).any(char::is_alphabetic) { langs.first().copied() } else { None };
+        let reading_lang = lang.unwrap_or(Lang::En);
+        let make = |text: String, subject: bool| {
+            let hits = find(&text, &langs);
+            let moments = moments(&text, &hits, reading_lang, clock);
+            Sentence { text, hits, moments, subject }
+        };
+        let mut all: Vec<Sentence> = sentences(&subject).into_iter().map(|s| make(s, true)).collect();
+        all.extend(sentences(&body).into_iter().map(|s| make(s, false)));
+        Doc { sentences: all, lang, length }
+    }
+
+    /// Distinct phrases of a class outside formulas, and how many of the
+    /// sentences that hold one are in the subject.
+    pub(super) fn count(&self, class: Class) -> (usize, usize) {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut in_subject = 0;
+        for s in &self.sentences {
+            let mut any = false;
+            for h in s.plain(class) {
+                any = true;
+                let words = &s.text[h.start..h.end];
+                if !seen.contains(&words) {
+                    seen.push(words);
+                }
+            }
+            in_subject += usize::from(any && s.subject);
+        }
+        (seen.len(), in_subject)
+    }
+
+    pub(super) fn has(&self, class: Class) -> bool {
+        self.sentences.iter().any(|s| s.has_plain(class))
+    }
+
+    /// Any phrase of a class, formulas included.
+    pub(super) fn mentions(&self, class: Class) -> bool {
+        self.sentences.iter().any(|s| s.has(class))
+    }
+
+    /// The sentence and its neighbours.
+    pub(super) fn around(&self, n: usize) -> &[Sentence] {
+        &self.sentences[n.saturating_sub(1)..(n + 2).min(self.sentences.len())]
+    }
+}
+
+/// The start and, of a long text, the end.
+fn searched(text: &str) -> String {
+    if text.len() <= MAX_SEARCHED {
+        return text.to_owned();
+    }
+    let head = cut(text, MAX_SEARCHED / 4 * 3);
+    let mut from = text.len() - MAX_SEARCHED / 4;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    format!("{head}\n\n{}", &text[from..])
+}
+
+/// Links say nothing in words, and their question marks ask nothing.
+fn without_links(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = ["http://", "https://", "www."].iter().filter_map(|p| rest.find(p)).min() {
+        out.push_str(&rest[..at]);
+        let end = rest[at..]
+            .find(|c: char| c.is_whitespace() || matches!(c, '>' | '"' | ')' | '。' | '」'))
+            .map_or(rest.len(), |n| at + n);
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+const REPLY_MARKS: &[&str] =
+    &["re:", "aw:", "sv:", "antw:", "回复:", "回复：", "回覆:", "答复:", "답장:", "返信:", "rv:", "re："];
+const FORWARD_MARKS: &[&str] = &["fw:", "fwd:", "wg:", "tr:", "rv:", "转发:", "转发：", "轉寄:", "전달:", "転送:"];
+
+fn is_forward(subject: &str) -> bool {
+    let s = subject.trim().to_lowercase();
+    FORWARD_MARKS.iter().any(|m| s.starts_with(m))
+}
+
+/// Whether the subject says that it answers.
+pub(super) fn is_reply(subject: &str) -> bool {
+    let s = subject.trim().to_lowercase();
+    REPLY_MARKS.iter().any(|m| s.starts_with(m))
+}
+
+/// The subject without the marks of replies and forwards.
+fn bare_subject(subject: &str) -> &str {
+    let mut s = subject.trim();
+    for _ in 0..8 {
+        let mark = REPLY_MARKS
+            .iter()
+            .chain(FORWARD_MARKS)
+            .find(|m| s.get(..m.len()).is_some_and(|head| head.to_lowercase() == **m));
+        match mark {
+            Some(m) => s = s[m.len()..].trim_start(),
+            None => break,
+        }
+    }
+    s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_lose_their_marks() {
+        assert_eq!(bare_subject("Re: AW: Fwd: Zahlen"), "Zahlen");
+        assert_eq!(bare_subject("回复：项目"), "项目");
+        assert!(is_forward("WG: x") && is_reply("AW: x") && !is_reply("Rent: x"));
+    }
+
+    #[test]
+    fn links_ask_nothing() {
+        assert_eq!(without_links("see https://example.org/?a=b now"), "see  now");
+        assert_eq!(without_links("日本 https://example.org/?a。次"), "日本 。次");
+    }
+}

@@ -1,0 +1,296 @@
+//! The offline scorer: structure first, then words, by explicit weights.
+//!
+//! Promises: pure; every number comes with the addends that made it. Its
+//! confidence is meant as the probability that the lane is right. Doesn't
+//! know: anything that isn't in the evidence.
+
+use super::doc::Doc;
+use super::signals::{Asked, Facts, sentence_asks};
+use super::words::Class;
+use crate::lane::trace::Contribution;
+use crate::lane::{Authentication, Context, Features, Signal, Signals};
+
+/// Raised with every change of a weight or of the vocabulary.
+pub const OFFLINE_VERSION: &str = "1";
+
+/// What the scorer says.
+#[derive(Debug, Clone)]
+pub(super) struct Score {
+    pub(super) features: Features,
+    pub(super) contributions: Vec<Contribution>,
+    pub(super) reason: String,
+}
+
+/// Urgency of a deadline by the hours that are left: at most, urgency.
+const BY_HOURS: &[(f64, f64)] =
+    &[(4.0, 0.84), (9.0, 0.78), (13.0, 0.74), (17.0, 0.70), (22.0, 0.55), (30.0, 0.42), (54.0, 0.28), (170.0, 0.15)];
+/// Urgency of a deadline later than that.
+const FAR: f64 = 0.06;
+/// Urgency cannot exceed this where the sender says that nothing hurries.
+const CALM_CAP: f64 = 0.30;
+/// Factor on what a campaign says of its own urgency.
+const CAMPAIGN_DAMP: f64 = 0.15;
+/// Factor on the words of a calm record.
+const RECORD_DAMP: f64 = 0.4;
+
+/// What is scored.
+pub(super) struct Case<'a> {
+    pub(super) doc: &'a Doc,
+    pub(super) facts: &'a Facts,
+    pub(super) signals: Signals,
+    pub(super) context: &'a Context,
+    pub(super) asked: Option<&'a Asked>,
+    pub(super) deadline_local: &'a str,
+    pub(super) now: i64,
+}
+
+struct Sheet {
+    lines: Vec<Contribution>,
+}
+
+impl Sheet {
+    fn note(&mut self, feature: &str, seen: impl Into<String>, weight: f64) {
+        self.lines.push(Contribution { feature: feature.to_owned(), seen: seen.into(), weight: round(weight) });
+    }
+}
+
+fn round(n: f64) -> f64 {
+    (n * 1000.0).round() / 1000.0
+}
+
+/// Scores a message that could be read.
+pub(super) fn score(case: &Case<'_>) -> Score {
+    let mut sheet = Sheet { lines: Vec::new() };
+    let urgency = urgency(case, &mut sheet);
+    let trust = trust(case, &mut sheet);
+    let reversibility = reversibility(case, &mut sheet);
+    let confidence = confidence(case, urgency, &mut sheet);
+    let unit = |n: f64| n.clamp(0.0, 1.0);
+    // Sums of finite constants are finite, and clamped they are in range.
+    let features = Features::new(unit(confidence), unit(trust), unit(reversibility), unit(urgency))
+        .unwrap_or(Features::UNSCORABLE);
+    Score { features, contributions: sheet.lines, reason: reason(case, urgency) }
+}
+
+/// Independent grounds, none of which cancels another: 1 − Π(1 − w).
+fn urgency(case: &Case<'_>, sheet: &mut Sheet) -> f64 {
+    let grounds = grounds(case);
+    let mut calm = 1.0;
+    for (seen, weight) in &grounds {
+        calm *= 1.0 - weight;
+        sheet.note("urgency", seen.clone(), *weight);
+    }
+    let mut urgency = 1.0 - calm;
+    let s = case.signals;
+    if s.has(Signal::Campaign) || (case.facts.bulk && case.facts.promo.0 >= 2) {
+        urgency *= CAMPAIGN_DAMP;
+        sheet.note("urgency", "× campaign", CAMPAIGN_DAMP);
+    } else if s.has(Signal::Transactional) && !s.any(&[Signal::Failure, Signal::Deadline]) {
+        urgency *= RECORD_DAMP;
+        sheet.note("urgency", "× record", RECORD_DAMP);
+    }
+    let pressing = case.asked.is_some_and(|a| hours_left(a, case.now) <= SAME_DAY);
+    if case.doc.mentions(Class::Calm) && !pressing && !case.doc.has(Class::Incident) && urgency > CALM_CAP {
+        urgency = CALM_CAP;
+        sheet.note("urgency", "at most: nothing hurries", CALM_CAP);
+    }
+    urgency
+}
+
+/// Hours within which a deadline outweighs "no rush".
+const SAME_DAY: f64 = 12.0;
+
+fn hours_left(asked: &Asked, now: i64) -> f64 {
+    (asked.at - now) as f64 / 3600.0
+}
+
+fn grounds(case: &Case<'_>) -> Vec<(String, f64)> {
+    let mut out = Vec::new();
+    let doc = case.doc;
+    let first = |class: Class| doc.sentences.iter().find_map(|s| s.words(class)).unwrap_or_default().to_owned();
+    let person = !case.facts.automated && !case.facts.bulk;
+    if let Some(asked) = case.asked {
+        let hours = hours_left(asked, case.now);
+        let weight = BY_HOURS.iter().find(|(most, _)| hours <= *most).map_or(FAR, |(_, w)| *w);
+        out.push((format!("asked within {hours:.0} h: \"{}\"", asked.words), weight));
+    }
+    let urgent = doc.sentences.iter().any(|s| s.has_plain(Class::Urgent) && s.subject);
+    if urgent {
+        out.push((format!("urgent in the subject: \"{}\"", first(Class::Urgent)), 0.62));
+    } else if doc.has(Class::Urgent) {
+        let with_ask = doc.sentences.iter().any(|s| s.has_plain(Class::Urgent) && sentence_asks(s, case.facts));
+        out.push((format!("says urgent: \"{}\"", first(Class::Urgent)), if with_ask { 0.60 } else { 0.42 }));
+    }
+    if doc.has(Class::Live) {
+        // Without an ask, "waiting" and "here" tell, they don't call.
+        let weight = match (person, case.signals.has(Signal::Ask), doc.count(Class::Live).0) {
+            (false, _, _) => 0.15,
+            (true, true, 1) => 0.54,
+            (true, true, _) => 0.68,
+            (true, false, _) => 0.38,
+        };
+        out.push((format!("happening now: \"{}\"", first(Class::Live)), weight));
+    }
+    if doc.has(Class::Incident) {
+        let weight = if person { 0.50 } else { 0.35 };
+        out.push((format!("an incident: \"{}\"", first(Class::Incident)), weight));
+    }
+    if case.signals.has(Signal::Ask) && !case.facts.bulk {
+        out.push(("asks".to_owned(), if case.facts.copied || case.facts.list { 0.06 } else { 0.15 }));
+    }
+    if case.signals.has(Signal::Failure) {
+        out.push((format!("a failure: \"{}\"", first(Class::Failure)), 0.18));
+    }
+    if case.signals.has(Signal::Code) {
+        out.push(("a one-time code".to_owned(), 0.60));
+    }
+    out
+}
+
+fn trust(case: &Case<'_>, sheet: &mut Sheet) -> f64 {
+    let s = case.signals;
+    let (seen, base) = if s.any(&[Signal::Spam, Signal::Spoofed]) {
+        ("spam or spoofed", 0.03)
+    } else if s.has(Signal::Campaign) {
+        ("campaign", 0.12)
+    } else if case.facts.bulk {
+        ("bulk", 0.25)
+    } else if s.has(Signal::Automated) {
+        ("a machine", 0.35)
+    } else {
+        ("a person", 0.45)
+    };
+    sheet.note("trust", seen, base);
+    let mut trust = base;
+    let mut add = |seen: &str, weight: f64| {
+        sheet.note("trust", seen, weight);
+        trust += weight;
+    };
+    if case.context.authentication == Authentication::Authenticated {
+        add("authenticated", if case.facts.bulk { 0.04 } else { 0.15 });
+    }
+    if case.facts.reply && !case.facts.bulk {
+        add("answers something", 0.05);
+    }
+    let (least, most) = case.context.trust_bounds();
+    if trust < least || trust > most {
+        sheet.note("trust", "bounded by what is known", trust.clamp(least, most) - trust);
+    }
+    trust.clamp(least, most)
+}
+
+fn reversibility(case: &Case<'_>, sheet: &mut Sheet) -> f64 {
+    let s = case.signals;
+    let (seen, base) = if s.has(Signal::Code) {
+        ("a code expires", 0.25)
+    } else if s.has(Signal::Campaign) && is_marketing(case) {
+        ("marketing", 0.96)
+    } else if s.has(Signal::Campaign) {
+        ("bulk without marketing words", 0.86)
+    } else if s.has(Signal::Invitation) {
+        ("an invitation", 0.50)
+    } else if s.has(Signal::Transactional) {
+        ("a record", 0.88)
+    } else if case.facts.list {
+        ("a list keeps its archive", 0.90)
+    } else {
+        ("a message", 0.80)
+    };
+    sheet.note("reversibility", seen, base);
+    let mut reversibility = base;
+    for (signal, weight) in [(Signal::Ask, -0.15), (Signal::Deadline, -0.25), (Signal::Failure, -0.12)] {
+        if s.has(signal) {
+            sheet.note("reversibility", signal.name(), weight);
+            reversibility += weight;
+        }
+    }
+    if case.doc.has(Class::Incident) || case.doc.has(Class::Live) && !case.facts.bulk {
+        sheet.note("reversibility", "happening now", -0.15);
+        reversibility -= 0.15;
+    }
+    reversibility
+}
+
+fn is_marketing(case: &Case<'_>) -> bool {
+    let f = case.facts;
+    f.promo.0 >= 2 || f.promo.1 >= 1 || f.newsletter >= 1 || (f.promo.0 >= 1 && case.doc.mentions(Class::Unsubscribe))
+}
+
+/// The probability that the lane is right, by the kind of evidence.
+fn confidence(case: &Case<'_>, urgency: f64, sheet: &mut Sheet) -> f64 {
+    let s = case.signals;
+    let (seen, mut confidence) = if s.has(Signal::Invitation) || s.has(Signal::Code) {
+        ("told by its structure", 0.95)
+    } else if urgency >= 0.70 {
+        ("urgent", 0.76 + 0.15 * ((urgency - 0.70) / 0.30))
+    } else if s.has(Signal::Campaign) && is_marketing(case) {
+        ("marketing", if case.facts.promo.0 >= 3 { 0.93 } else { 0.88 })
+    } else if s.has(Signal::Campaign) {
+        ("bulk without marketing words", 0.60)
+    } else if s.has(Signal::Scheduling) {
+        ("fixes a time", 0.82)
+    } else if s.has(Signal::Transactional) {
+        ("a record", if case.facts.transactional.0 >= 2 { 0.90 } else { 0.80 })
+    } else if s.has(Signal::List) {
+        ("a discussion list", 0.86)
+    } else if s.has(Signal::Failure) {
+        ("a failure", 0.80)
+    } else if s.has(Signal::Ask) {
+        ("asks", 0.78)
+    } else {
+        ("nothing particular", 0.66)
+    };
+    sheet.note("confidence", seen, confidence);
+    let mut add = |seen: &str, weight: f64| {
+        sheet.note("confidence", seen, weight);
+        confidence += weight;
+    };
+    if (0.55..0.70).contains(&urgency) {
+        add("close to urgent", -0.15);
+    }
+    if case.doc.length < FEW_CHARACTERS && !s.any(&[Signal::Invitation, Signal::Code]) && urgency < 0.70 {
+        add("few words", -0.08);
+    }
+    if case.doc.lang.is_none() {
+        add("no words", -0.30);
+    }
+    confidence
+}
+
+/// Below this many visible characters there is little to go by.
+const FEW_CHARACTERS: usize = 20;
+
+/// Why, in a few English words; text to show.
+fn reason(case: &Case<'_>, urgency: f64) -> String {
+    let s = case.signals;
+    let first = |class: Class| case.doc.sentences.iter().find_map(|x| x.words(class)).unwrap_or_default();
+    if s.has(Signal::Invitation) {
+        "a calendar request that names you".to_owned()
+    } else if s.has(Signal::Code) {
+        "a one-time code or sign-in link".to_owned()
+    } else if s.has(Signal::Spoofed) {
+        "the sender is likely not who the From says".to_owned()
+    } else if let Some(asked) = case.asked {
+        format!("asks by {} ({})", case.deadline_local.get(..16).unwrap_or_default(), asked.words)
+    } else if urgency >= 0.70 && case.doc.has(Class::Incident) {
+        format!("something is wrong: {}", first(Class::Incident))
+    } else if urgency >= 0.70 && case.doc.has(Class::Live) {
+        format!("someone waits now: {}", first(Class::Live))
+    } else if urgency >= 0.70 {
+        format!("says it is urgent: {}", first(Class::Urgent))
+    } else if s.has(Signal::Campaign) {
+        "bulk mail".to_owned() + if is_marketing(case) { ", marketing words" } else { "" }
+    } else if s.has(Signal::Scheduling) {
+        format!("about a time to meet: {}", first(Class::Scheduling))
+    } else if s.has(Signal::Failure) {
+        format!("reports a failure: {}", first(Class::Failure))
+    } else if s.has(Signal::Transactional) {
+        format!("a record: {}", first(Class::Transactional))
+    } else if s.has(Signal::List) {
+        "a discussion list".to_owned()
+    } else if s.has(Signal::Ask) {
+        "asks something, without a time".to_owned()
+    } else {
+        "nothing asked, no time named".to_owned()
+    }
+}

@@ -1,0 +1,109 @@
+use super::*;
+use crate::lane::{Authentication, History};
+
+/// Wednesday, 4 November 2026, 10:00 in Berlin.
+const NOW: i64 = 1_793_782_800;
+
+fn account() -> AccountFacts {
+    AccountFacts {
+        addresses: vec![Address::parse("mina@example.org").unwrap()],
+        timezone: "Europe/Berlin".to_owned(),
+        authserv: vec!["mx.example.org".to_owned()],
+    }
+}
+
+fn run(octets: &[u8], context: Context) -> Trace {
+    let input =
+        PerceiveInput { octets, size: octets.len() as u64, account: &account(), now: NOW, internaldate: NOW, context };
+    perceive(&input, &Thresholds::default(), "d1".to_owned())
+}
+
+#[test]
+fn what_cannot_be_read_is_shown() {
+    for octets in [&b""[..], b"\x00\xff\xfe", b"no header at all", b"\r\n\r\n", b"Content-Type: text/html\r\n\r\n<img>"]
+    {
+        let t = run(octets, Context::default());
+        assert_eq!((t.features().confidence(), t.verdict.lane), (0.0, Lane::Queue), "{octets:?}");
+    }
+}
+
+#[test]
+fn a_trace_replays_after_it_was_stored() {
+    let m = b"From: Ana <ana@example.com>\r\nTo: mina@example.org\r\nSubject: figures\r\n\r\nPlease send them by 3pm today.\r\n";
+    let t = run(m, Context { history: History::Absent, ..Context::default() });
+    let back: Trace = serde_json::from_str(&serde_json::to_string(&t).unwrap()).unwrap();
+    assert_eq!(back, t);
+    assert_eq!(back.replay(&Thresholds::default()), t.verdict);
+    assert!(t.explain().contains("Deadline:   2026-11-04T15:00:00+01:00"), "{}", t.explain());
+}
+
+#[test]
+fn a_malformed_date_discards_nothing() {
+    for date in [
+        "garbage",
+        "Wed, 31 Feb 2026 25:61:00 +0000",
+        "Wed, 04 Nov 2099 10:00:00 +0100",
+        "Thu, 01 Jan 1970 00:00:00 +0000",
+    ] {
+        let m = format!(
+            "From: a@example.com\r\nTo: mina@example.org\r\nDate: {date}\r\nSubject: x\r\n\r\nPlease send them by 3pm today.\r\n"
+        );
+        let t = run(m.as_bytes(), Context::default());
+        assert_eq!(t.deadline.unwrap().local, "2026-11-04T15:00:00+01:00", "{date}");
+    }
+}
+
+#[test]
+fn times_are_read_in_the_accounts_zone() {
+    let m = b"From: a@example.com\r\nTo: mina@example.org\r\nDate: Wed, 04 Nov 2026 10:00:00 +0100\r\nSubject: x\r\n\r\nPlease send them by 8pm today.\r\n";
+    let mut account = account();
+    account.timezone = "Asia/Seoul".to_owned();
+    let input = PerceiveInput {
+        octets: m,
+        size: m.len() as u64,
+        account: &account,
+        now: NOW,
+        internaldate: NOW,
+        context: Context::default(),
+    };
+    let t = perceive(&input, &Thresholds::default(), String::new());
+    assert_eq!(t.deadline.unwrap().local, "2026-11-04T20:00:00+09:00");
+}
+
+#[test]
+fn a_caller_cannot_bring_authentication() {
+    let m = b"From: a@example.com\r\nSubject: x\r\n\r\nhello there\r\n";
+    let t = run(m, Context { authentication: Authentication::Authenticated, ..Context::default() });
+    assert_eq!(t.context.authentication, Authentication::Unavailable);
+}
+
+#[test]
+fn the_sender_is_the_first_of_the_first_from() {
+    let s = sender(b"From: \"Doe, Jo\" <Jo@Example.org>, b@example.net\r\nFrom: c@example.net\r\n\r\n").unwrap();
+    assert_eq!((s.address.canonical().as_str(), s.display.as_str()), ("jo@example.org", "Doe, Jo"));
+    assert_eq!(sender(b"Subject: x\r\n\r\n"), None);
+}
+
+#[test]
+fn a_huge_message_is_read_in_bounded_time() {
+    let mut m = b"From: a@example.com\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n".to_vec();
+    m.extend(std::iter::repeat_n(&b"<div style=\"a:b\">please by 3pm today, "[..], 40_000).flatten());
+    let t = run(&m, Context::default());
+    assert!(t.read.octets as usize == MAX_READ && t.read.parts[0].octets as usize <= MAX_TEXT);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_octets_make_it_fail(octets in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600)) {
+        let t = run(&octets, Context::default());
+        proptest::prop_assert_eq!(t.replay(&t.thresholds), t.verdict);
+    }
+
+    #[test]
+    fn no_message_makes_it_fail(m in "(From: |To: |Subject: |Content-Type: |text/html|multipart/mixed; boundary=a|\r\n|\r\n\r\n|--a|--a--|<p|>|=\\?utf-8\\?b\\?|é|한국어|by |3pm|까지|BEGIN:VCALENDAR|METHOD:REQUEST|@example.org|;|,| ){0,60}") {
+        let t = run(m.as_bytes(), Context::default());
+        proptest::prop_assert_eq!(t.replay(&t.thresholds), t.verdict);
+    }
+}

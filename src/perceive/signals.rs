@@ -1,0 +1,432 @@
+//! The signals of a message, each by its own small function.
+//!
+//! Promises: what a signal rests on is in the message's own words or its
+//! structure, never in quoted history. Doesn't know: lanes, scores.
+
+use super::body::{Reading, Report};
+use super::doc::{Doc, Sentence};
+use super::fields::Fields;
+use super::time::Moment;
+use super::words::Class;
+use super::{AccountFacts, Sender, auth};
+use crate::lane::{Authentication, Context, Signal, Signals};
+
+/// Facts of the structure that several signals and the scorer read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// List-Unsubscribe or another mark of bulk mail.
+    pub(super) bulk: bool,
+    /// A discussion list.
+    pub(super) list: bool,
+    /// Written by a machine.
+    pub(super) automated: bool,
+    /// Answers something.
+    pub(super) reply: bool,
+    /// The account is only among the copied.
+    pub(super) copied: bool,
+    /// Marketing phrases, and how many stand in the subject.
+    pub(super) promo: (usize, usize),
+    /// Phrases of regular publications.
+    pub(super) newsletter: usize,
+    /// Phrases of records.
+    pub(super) transactional: (usize, usize),
+    /// Phrases of failures.
+    pub(super) failure: (usize, usize),
+}
+
+/// A deadline that was found, by sentence and moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) at: i64,
+    pub(super) words: String,
+    pub(super) exact: bool,
+}
+
+/// What the signals are read from.
+pub(super) struct Evidence<'a> {
+    pub(super) fields: &'a Fields<'a>,
+    pub(super) reading: &'a Reading,
+    pub(super) doc: &'a Doc,
+    pub(super) sender: Option<&'a Sender>,
+    pub(super) account: &'a AccountFacts,
+    pub(super) context: &'a Context,
+    pub(super) now: i64,
+}
+
+/// The structure's facts.
+pub(super) fn facts(x: &Evidence<'_>) -> Facts {
+    let doc = x.doc;
+    let mut f = Facts {
+        list: is_list(x.fields),
+        automated: is_automated(x),
+        reply: x.fields.has("In-Reply-To") || x.fields.has("References") || super::doc::is_reply(&x.reading.subject),
+        copied: is_copied(x),
+        promo: doc.count(Class::Promo),
+        newsletter: doc.count(Class::Newsletter).0,
+        transactional: doc.count(Class::Transactional),
+        failure: failures(doc),
+        ..Facts::default()
+    };
+    f.bulk = is_bulk(x, &f);
+    f
+}
+
+/// Every signal, and the deadline where there is one.
+pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
+    let mut s = Signals::NONE;
+    // A code is short-lived by nature; entering it isn't asked by anyone.
+    let code = is_code(x);
+    let asked = if code { None } else { deadline(x, f) };
+    s.set(Signal::Invitation, x.reading.calendars.iter().any(|c| c.invites(&x.account.addresses)));
+    s.set(Signal::Code, code);
+    s.set(Signal::Failure, is_failure(x, f));
+    s.set(Signal::Transactional, !s.has(Signal::Code) && is_transactional(x, f));
+    s.set(Signal::List, f.list);
+    s.set(Signal::Automated, f.automated);
+    let excused = s.any(&[Signal::List, Signal::Code, Signal::Transactional, Signal::Invitation]);
+    s.set(Signal::Campaign, f.bulk && !excused);
+    s.set(Signal::Scheduling, is_scheduling(x, f));
+    s.set(Signal::Deadline, asked.is_some());
+    s.set(Signal::Ask, asked.is_some() || (!code && asks(x.doc, f)));
+    s.set(Signal::Spam, is_spam(x.fields));
+    let own: Vec<&str> =
+        x.account.addresses.iter().map(|a| a.domain.as_str()).filter(|d| !auth::is_free_mail(d)).collect();
+    s.set(Signal::Spoofed, auth::spoofed(x.sender, x.fields.senders_disagree(), x.context, &own).is_some());
+    (s, asked)
+}
+
+fn is_list(fields: &Fields<'_>) -> bool {
+    // RFC 2369 §3.4: "NO" means that posting isn't allowed.
+    let post = fields.first("List-Post").is_some_and(|v| !v.trim().eq_ignore_ascii_case("no"));
+    let discussion = fields.has("List-Id")
+        && !fields.has("List-Unsubscribe-Post")
+        && (fields.has("Mailing-List") || fields.first("Precedence").is_some_and(|p| p.eq_ignore_ascii_case("list")));
+    post || discussion
+}
+
+/// Local parts that no person answers from.
+const MACHINES: &[&str] = &[
+    "noreply",
+    "no-reply",
+    "no_reply",
+    "donotreply",
+    "do-not-reply",
+    "do_not_reply",
+    "mailer-daemon",
+    "postmaster",
+    "nicht-antworten",
+    "nepasrepondre",
+    "ne-pas-repondre",
+    "noresponder",
+    "no-responder",
+    "notification",
+    "notifications",
+    "notify",
+    "notice",
+    "alerts",
+    "alert",
+    "bounce",
+    "bounces",
+    "daemon",
+    "robot",
+    "bot",
+    "automailer",
+    "auto-confirm",
+    "cron",
+    "jenkins",
+    "ci",
+    "build",
+    "monitoring",
+    "nagios",
+    "system",
+];
+
+/// Phrases by which machines say that they are.
+const MACHINE_WORDS: &[&str] = &[
+    "automated message",
+    "automatically generated",
+    "automatic message",
+    "this is an automated",
+    "do not reply to this",
+    "automatisch erzeugt",
+    "automatisch generiert",
+    "automatisch erstellt",
+    "automatische nachricht",
+    "message automatique",
+    "genere automatiquement",
+    "envoye automatiquement",
+    "mensaje automatico",
+    "generado automaticamente",
+    "자동으로 발송",
+    "자동 발송",
+    "발신전용",
+    "발신 전용",
+    "自動送信",
+    "自動配信",
+    "送信専用",
+    "自动发送",
+    "系统自动",
+    "自動發送",
+    "自动邮件",
+];
+
+fn is_automated(x: &Evidence<'_>) -> bool {
+    // RFC 3834 §5.
+    let submitted = x.fields.first("Auto-Submitted").is_some_and(|v| !v.trim().to_ascii_lowercase().starts_with("no"));
+    let machine = x.sender.is_some_and(|s| {
+        let local = s.address.local.to_ascii_lowercase();
+        let first = local.split(['+', '=', '.']).next().unwrap_or(&local).to_owned();
+        MACHINES.contains(&local.as_str())
+            || MACHINES.contains(&first.as_str())
+            || local.contains("noreply")
+            || local.contains("no-reply")
+    });
+    let null_path = x.fields.first("Return-Path").is_some_and(|v| v.trim() == "<>");
+    let says = x.doc.sentences.iter().any(|s| MACHINE_WORDS.iter().any(|w| s.text.contains(w)));
+    submitted
+        || machine
+        || null_path
+        || says
+        || x.reading.report.is_some()
+        || x.fields.has("X-Auto-Response-Suppress")
+        || x.fields.has("Feedback-ID")
+}
+
+/// Fields that programs for campaigns add.
+const CAMPAIGN_FIELDS: &[&str] = &[
+    "X-Campaign",
+    "X-CampaignID",
+    "X-Campaign-Id",
+    "X-MC-User",
+    "X-Mailer-RecptId",
+    "X-Mailgun-Tag",
+    "X-CSA-Complaints",
+    "X-EMarSys-Identify",
+    "X-SFMC-Stack",
+    "X-Klaviyo-Id",
+];
+
+fn is_bulk(x: &Evidence<'_>, f: &Facts) -> bool {
+    if f.reply && f.promo.0 == 0 {
+        return false;
+    }
+    let precedence = x.fields.first("Precedence").map(|p| p.trim().to_ascii_lowercase()).unwrap_or_default();
+    let answering =
+        x.fields.first("Auto-Submitted").is_some_and(|v| v.trim().to_ascii_lowercase().starts_with("auto-replied"));
+    let marked = x.fields.has("List-Unsubscribe") || ((precedence == "bulk" || precedence == "junk") && !answering);
+    let program = CAMPAIGN_FIELDS.iter().any(|n| x.fields.has(n));
+    let subject = x.reading.subject.to_lowercase();
+    let labelled = ["(광고)", "[광고]", "【pr】", "[pr]", "(ad)", "<광고>"].iter().any(|m| subject.contains(m));
+    let footer = x.doc.mentions(Class::Unsubscribe) && (f.promo.0 >= 1 || f.newsletter >= 1);
+    marked || program || labelled || footer
+}
+
+fn is_copied(x: &Evidence<'_>) -> bool {
+    let mine = |name| {
+        x.fields
+            .mailboxes(name)
+            .iter()
+            .any(|m| x.account.addresses.iter().any(|a| a.canonical() == m.address.canonical()))
+    };
+    !mine("To") && mine("Cc")
+}
+
+/// Words before a failure that deny it.
+const NONE_OF: &[&str] =
+    &["0 ", "no ", "without ", "keine ", "ohne ", "sin ", "sans ", "aucun ", "aucune ", "if ", "not ", "nicht "];
+
+fn failures(doc: &Doc) -> (usize, usize) {
+    let mut found = (0, 0);
+    for s in &doc.sentences {
+        let real = s.plain(Class::Failure).filter(|h| !NONE_OF.iter().any(|n| s.text[..h.start].ends_with(n))).count();
+        found.0 += real;
+        found.1 += usize::from(real > 0 && s.subject);
+    }
+    found
+}
+
+fn is_failure(x: &Evidence<'_>, f: &Facts) -> bool {
+    if x.reading.report == Some(Report::Delivery) {
+        return true;
+    }
+    let marketing = f.bulk && f.promo.0 >= 2;
+    !marketing && (f.failure.1 > 0 || f.failure.0 >= if f.automated { 1 } else { 2 })
+}
+
+fn is_transactional(x: &Evidence<'_>, f: &Facts) -> bool {
+    if x.reading.report == Some(Report::Disposition) {
+        return true;
+    }
+    let promotional = f.promo.0 + 2 * f.promo.1;
+    let (phrases, in_subject) = f.transactional;
+    let marketing = f.bulk && promotional > phrases + 2 * in_subject;
+    if x.reading.calendars.iter().any(|c| c.records()) && !(f.bulk && promotional > 0) {
+        return true;
+    }
+    let enough = if f.automated || f.bulk {
+        phrases >= 2 || in_subject > 0 || (phrases == 1 && f.promo.0 == 0)
+    } else {
+        in_subject > 0 || phrases >= 2
+    };
+    // A person's answer that mentions an order is a conversation.
+    let conversation = f.reply && !f.automated && in_subject == 0 && phrases < 3;
+    enough && !(marketing || f.list || conversation)
+}
+
+fn is_code(x: &Evidence<'_>) -> bool {
+    let all = &x.doc.sentences;
+    let code = all.iter().enumerate().any(|(n, s)| {
+        s.has(Class::Code)
+            && !s.has(Class::Promo)
+            && all[n..(n + 4).min(all.len())]
+                .iter()
+                .chain(all.iter().filter(|s| s.subject))
+                .any(|s| has_code_token(&s.text))
+    });
+    code || (x.context.authentication == Authentication::Authenticated && x.doc.has(Class::Reset) && links_home(x))
+}
+
+/// A token such as `482913`, `482 913`, `G-482913` or `7KX-2M9`.
+fn has_code_token(text: &str) -> bool {
+    let words: Vec<&str> = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == ':' || c == '+' || c == '.' || c == '/'))
+        .collect();
+    let digits = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_digit());
+    words.iter().enumerate().any(|(n, w)| {
+        let w = w.trim_matches(['.', ':', '-']);
+        let bare: String = w.chars().filter(|c| *c != '-').collect();
+        let number = digits(&bare)
+            && (4..=8).contains(&bare.len())
+            && !is_year(&bare)
+            && !(w.contains('-') && w.starts_with("20"));
+        let mixed = (5..=9).contains(&bare.len())
+            && bare.bytes().any(|b| b.is_ascii_digit())
+            && bare.bytes().any(|b| b.is_ascii_alphabetic())
+            && bare.bytes().all(|b| b.is_ascii_alphanumeric())
+            && bare.bytes().filter(u8::is_ascii_digit).count() >= 2;
+        let split = digits(w)
+            && w.len() == 3
+            && words.get(n + 1).is_some_and(|v| digits(v.trim_matches('.')) && v.trim_matches('.').len() == 3);
+        number || mixed || split
+    })
+}
+
+fn is_year(digits: &str) -> bool {
+    digits.len() == 4 && digits.starts_with("20")
+}
+
+/// A link to the sender's own domain.
+fn links_home(x: &Evidence<'_>) -> bool {
+    let Some(sender) = x.sender else { return false };
+    let in_text = x.reading.own.split_whitespace().filter(|w| w.starts_with("https://"));
+    x.reading
+        .links
+        .iter()
+        .map(String::as_str)
+        .chain(in_text)
+        .filter_map(host)
+        .any(|h| auth::aligned(&h, &sender.address.domain))
+}
+
+fn host(link: &str) -> Option<String> {
+    let rest = link.trim_start_matches(['<', '(']).strip_prefix("https://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?.split(':').next()?;
+    Some(host.to_ascii_lowercase())
+}
+
+fn is_scheduling(x: &Evidence<'_>, f: &Facts) -> bool {
+    let all = &x.doc.sentences;
+    if f.promo.0 >= 3 && (f.bulk || f.automated) {
+        return false;
+    }
+    let timed = all.iter().any(|s| !s.moments.is_empty());
+    all.iter().enumerate().any(|(n, s)| {
+        let fixes = s.has_plain(Class::Scheduling) && !s.has(Class::Promo) && !s.has(Class::Failure);
+        let open = || x.doc.around(n).iter().any(|s| s.asks_by_mark() || s.has_plain(Class::Request));
+        fixes && (timed || open())
+    })
+}
+
+fn is_spam(fields: &Fields<'_>) -> bool {
+    let yes = |name: &str| fields.first(name).is_some_and(|v| v.trim().to_ascii_lowercase().starts_with("yes"));
+    let level =
+        |name: &str| fields.first(name).and_then(|v| v.trim().parse::<i32>().ok()).is_some_and(|n| n >= SPAM_LEVEL);
+    yes("X-Spam-Flag") || yes("X-Spam-Status") || yes("X-Spam") || level("X-MS-Exchange-Organization-SCL")
+}
+
+/// Spam confidence level from which on Exchange files mail as junk.
+const SPAM_LEVEL: i32 = 5;
+
+/// Whether a sentence asks the reader for something.
+pub(super) fn sentence_asks(s: &Sentence, f: &Facts) -> bool {
+    if s.has(Class::Unsubscribe) || (s.has(Class::Calm) && !s.has(Class::Urgent)) {
+        return false;
+    }
+    let formula = s.has(Class::Formula);
+    let request = s.has_plain(Class::Request);
+    if f.bulk || f.automated {
+        // A machine's questions and courtesies ask nothing.
+        return request && !formula && !s.has(Class::Promo);
+    }
+    let question = s.asks_by_mark() && (!formula || request) && !(s.subject && s.has(Class::Promo));
+    request || question
+}
+
+fn asks(doc: &Doc, f: &Facts) -> bool {
+    let asking = doc.sentences.iter().filter(|s| sentence_asks(s, f)).count();
+    if f.bulk && f.promo.0 + f.newsletter >= 2 {
+        return false;
+    }
+    if f.transactional.0 >= 2 && f.automated && f.failure.0 == 0 {
+        // Receipts are full of "please"; one of several asks may be meant.
+        return asking >= 3;
+    }
+    asking > 0
+}
+
+/// The earliest time, not yet past, by which something is asked.
+fn deadline(x: &Evidence<'_>, f: &Facts) -> Option<Asked> {
+    if f.bulk && f.promo.0 + f.newsletter >= 2 {
+        return None;
+    }
+    let all = &x.doc.sentences;
+    let mut found: Vec<Asked> = Vec::new();
+    for (n, s) in all.iter().enumerate() {
+        if s.has(Class::Promo) && (f.bulk || f.automated) || s.has(Class::Unsubscribe) || s.has(Class::Code) {
+            continue;
+        }
+        for m in s.moments.iter().filter(|m| m.at > x.now) {
+            if is_deadline(x.doc, n, s, m, f) {
+                let words = s.text.get(m.start..m.end).unwrap_or_default().to_owned();
+                found.push(Asked { at: m.at, words, exact: m.exact });
+            }
+        }
+    }
+    found.into_iter().min_by_key(|a| a.at)
+}
+
+fn is_deadline(doc: &Doc, n: usize, s: &Sentence, m: &Moment, f: &Facts) -> bool {
+    let asks_here = sentence_asks(s, f);
+    let asks_near = || doc.around(n).iter().any(|s| sentence_asks(s, f));
+    let due = s.has_plain(Class::Due);
+    let fixes = doc.around(n).iter().any(|s| s.has_plain(Class::Scheduling));
+    let calm = s.has(Class::Calm);
+    let record = f.automated && f.transactional.0 > 0 && f.failure.0 == 0;
+    if calm {
+        // "No rush, any time before Friday" names an end and takes it back.
+        return false;
+    }
+    if m.by && !record {
+        return asks_here || due || asks_near();
+    }
+    if record {
+        return m.by && asks_here && due;
+    }
+    // "Can you send it this afternoon?" has its end without saying "by".
+    (asks_here && !fixes && m.exact) || (due && (asks_here || asks_near()))
+}
+
+#[cfg(test)]
+#[path = "signals_tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+//! Spanish.
+
+use super::{Class::*, Row};
+
+pub(super) const WORDS: &[Row] = &[
+    (
+        Urgent,
+        "urgente|urgentes|urgentemente|urgencia|con urgencia|inmediatamente|de inmediato|inmediata|ya mismo|ahora mismo|cuanto antes|lo antes posible|lo más pronto posible|a la mayor brevedad|sin demora|en seguida|enseguida|asap|emergencia|corre prisa|urge",
+    ),
+    (
+        Live,
+        "al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|llámame|llámeme|llámanos|llámenos|llama al|llame al|devuélveme la llamada|devuélvame la llamada|llamar al|dame un toque|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
+    ),
+    (
+        Incident,
+        "caído|caída|se cayó|se ha caído|no responde|no funciona|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|hospital|urgencias|accidente|herido|herida|fiebre|incendio|fuego|fuga|inundación|inundado|robado|robaron|robo|hackeado|hackearon|comprometida|comprometido|filtración|sin luz|apagón|humo|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|avería|averiado|está parado|está parada",
+    ),
+    (
+        Calm,
+        "sin prisa|no hay prisa|no corre prisa|no es urgente|nada urgente|no urge|cuando puedas|cuando pueda|cuando tengas tiempo|cuando tenga tiempo|cuando tengas un rato|tómate tu tiempo|tómese su tiempo|a tu ritmo|con calma|no es necesario que haga|no es necesario hacer|no es necesario que hagas|no tienes que hacer nada|no tiene que hacer nada|no se requiere|no requiere ninguna acción|no hace falta que respondas|no hace falta que responda|no hace falta responder|no es necesario responder|para tu información|para su información|a título informativo|puede esperar|la semana que viene está bien|sin compromiso|sin presión",
+    ),
+    (
+        Request,
+        "puedes|podrías|podría|puede enviar|puede usted|puede confirmar|puede firmar|puede revisar|puede decir|puede llamar|podéis|por favor|te importaría|le importaría|necesito|necesitamos|nos hace falta|me hace falta|dime|dígame|avísame|avíseme|avísanos|avísenos|mándame|envíame|envíeme|envíanos|envíenos|confírmame|confírmeme|confirma|confirme|confirmar|qué opinas|qué opina|qué te parece|qué le parece|tu opinión|su opinión|tu respuesta|su respuesta|tu firma|su firma|tu aprobación|su aprobación|tu visto bueno|su visto bueno|me gustaría|quisiera|me pregunto|te agradecería|le agradecería|le rogamos|le ruego|te ruego|rogamos|sabes si|sabe si|tienes|tiene usted|has podido|ha podido|puedo|debo|debería|llámame|llámeme|responde|respóndeme|recuerda|no olvides|no olvide|cuál de|podemos contar|me recomiendas|recomendarme|se solicita",
+    ),
+    (
+        Formula,
+        "por favor no responda|por favor, no responda|no responda a este|no respondas a este|si tiene alguna pregunta|si tiene alguna duda|si tienes alguna duda|si tiene dudas|para cualquier consulta|para cualquier duda|alguna pregunta|tiene preguntas|necesita ayuda|necesitas ayuda|póngase en contacto|contacte con nosotros|contacta con nosotros|haga clic|haz clic|no comparta|no compartas|si no ha solicitado|si no has solicitado|si usted no|encontrará adjunt*|adjunto encontrará|tenga en cuenta|ten en cuenta|conserve este|valora tu|cuéntanos qué|sabías que|quieres más|te apetece|gracias por",
+    ),
+    (
+        Scheduling,
+        "tienes disponibilidad|tiene disponibilidad|tu disponibilidad|su disponibilidad|estás disponible|está disponible el|está disponible para|estarías disponible|estaría disponible|estás libre|está libre|estarías libre|te viene bien|le viene bien|os viene bien|te vendría bien|le vendría bien|te va bien|le va bien|te parece bien el|le parece bien el|te conviene|le conviene|reprogramar|reagendar|aplazar|posponer|mover la reunión|mover nuestra|cambiar la hora|cambiar la reunión|cambiar la cita|cambio de hora|cambio de horario|adelantar la|retrasar la|cancelar la reunión|cancelar nuestra|anular la cita|agendar|concertar una|fijar una|acordar una|quedar el|quedamos|podemos quedar|podríamos quedar|podemos vernos|podríamos vernos|nos vemos|vernos|reunirnos|podemos reunirnos|una llamada|hacer una llamada|tomar un café|tomamos un café|comer el|almorzar|cenar|a qué hora|qué día|qué horario|hueco|nueva fecha|nueva hora|otra fecha|otro día|horarios posibles|entrevista el|cuándo podrías|cuándo puedes|cuándo podría|cuándo puede",
+    ),
+    (
+        Transactional,
+        "su pedido|tu pedido|confirmación de pedido|confirmación de compra|confirmación de reserva|confirmación de pago|confirmación de su|número de pedido|número de reserva|número de seguimiento|ha sido enviado|ha sido enviada|está en camino|va en camino|en reparto|ha sido entregado|entregado|entrega prevista|su paquete|tu paquete|su envío|tu envío|pago recibido|hemos recibido su|hemos recibido tu|pago realizado|pago aprobado|pago confirmado|gracias por su compra|gracias por tu compra|gracias por su pedido|gracias por tu pedido|gracias por su reserva|gracias por tu reserva|su recibo|tu recibo|recibo de|su factura|tu factura|factura n|extracto|extracto mensual|estado de cuenta|nómina|se ha cargado|ha sido cargado|cargo de|se ha abonado|ha sido abonado|transferencia recibida|transferencia realizada|reembolso|devolución|su reserva|tu reserva|su billete|tu billete|sus entradas|tus entradas|tarjeta de embarque|se ha renovado|ha sido renovada|con éxito|comprobante|justificante|resumen de su|su inscripción|tu inscripción|ha aceptado|aceptado:|aceptada:|listo para recoger|copia de seguridad completada",
+    ),
+    (
+        Failure,
+        "fallido|fallida|falló|ha fallado|fallo|error|rechazado|rechazada|denegado|denegada|no se ha podido|no se pudo|no ha podido|no pudo ser|impagado|impagada|impago|vencido|vencida|pendiente de pago|pago pendiente|atrasado|recordatorio de pago|deuda|último aviso|suspendido|suspendida|suspensión|devuelto|fondos insuficientes|interrumpido",
+    ),
+    (
+        Code,
+        "código de verificación|código de seguridad|código de acceso|código de inicio|código de un solo uso|código de confirmación|código de autenticación|contraseña de un solo uso|clave de un solo uso|su código|tu código|código es",
+    ),
+    (
+        Reset,
+        "restablecer su contraseña|restablecer tu contraseña|restablecimiento de contraseña|enlace de acceso|enlace de inicio de sesión",
+    ),
+    (
+        Promo,
+        "oferta|ofertas|descuento|descuentos|% de descuento|rebajas|promoción|promociones|cupón|código promocional|envío gratis|gratis|compra ya|compra ahora|comprar ahora|aprovecha|aproveche|descubre|descubra|exclusivo|exclusiva|última oportunidad|últimas horas|últimos días|no te lo pierdas|no se lo pierda|solo hoy|sólo hoy|nueva colección|novedades|black friday|gana|sorteo|regalo|regalos|ahorra|ahorre|hasta un|desde solo|precio especial|prueba gratis|webinar|inscríbete|regístrate|reserva ya|puntos extra|tiempo limitado|liquidación|chollos|suscríbete",
+    ),
+    (
+        Newsletter,
+        "boletín|newsletter|esta semana en|en este número|en esta edición|ver en el navegador|ver online|leer más|saber más|últimas noticias|lo más leído|actualidad|receta*|consejos|agenda cultural",
+    ),
+    (
+        Unsubscribe,
+        "darse de baja|darte de baja|date de baja|dar de baja|cancelar suscripción|cancelar la suscripción|cancelar tu suscripción|dejar de recibir|recibes este correo|recibe este correo|no desea recibir|no deseas recibir|gestionar preferencias",
+    ),
+    (
+        By,
+        "antes de|antes del|antes de las|antes de la|hasta|hasta el|hasta las|a más tardar|como muy tarde|como máximo|para el|para hoy|para mañana|para las|para esta",
+    ),
+    (Due, "fecha límite|plazo|vence|vencimiento|fecha tope|último día para|caduca|expira|cierre de"),
+    (Within, "en|dentro de|en menos de|en las próximas|en los próximos"),
+    (Day(0), "hoy|esta mañana|esta tarde|esta noche|hoy mismo"),
+    (Day(1), "mañana|mañana por la mañana|mañana por la tarde|mañana a primera hora"),
+    (Day(2), "pasado mañana"),
+    (Hour(18), "final del día|fin del día|final de la jornada"),
+    (Hour(12), "mediodía|esta mañana|mañana por la mañana"),
+    (Hour(9), "mañana a primera hora"),
+    (Hour(19), "esta tarde|mañana por la tarde"),
+    (Hour(22), "esta noche"),
+    (Hour(23), "medianoche"),
+    (Weekday(1), "lunes"),
+    (Weekday(2), "martes"),
+    (Weekday(3), "miércoles"),
+    (Weekday(4), "jueves"),
+    (Weekday(5), "viernes"),
+    (Weekday(6), "sábado"),
+    (Weekday(7), "domingo"),
+    (NextWeek, "próxima semana|semana que viene|la semana próxima"),
+    (ThisWeek, "esta semana|final de la semana|fin de semana|final de semana"),
+    (ThisMonth, "final de mes|fin de mes|este mes|finales de mes"),
+    (Month(1), "enero"),
+    (Month(2), "febrero"),
+    (Month(3), "marzo"),
+    (Month(4), "abril"),
+    (Month(5), "mayo"),
+    (Month(6), "junio"),
+    (Month(7), "julio"),
+    (Month(8), "agosto"),
+    (Month(9), "septiembre|setiembre"),
+    (Month(10), "octubre"),
+    (Month(11), "noviembre"),
+    (Month(12), "diciembre"),
+    (Minutes(1), "minuto|minutos|min"),
+    (Minutes(60), "hora|horas"),
+    (Minutes(1440), "día|días"),
+    (Minutes(10080), "semana|semanas"),
+    (Number(1), "una|un|la próxima"),
+    (Number(2), "dos"),
+    (Number(3), "tres"),
+    (Number(4), "cuatro"),
+];

@@ -1,0 +1,106 @@
+//! French.
+
+use super::{Class::*, Row};
+
+pub(super) const WORDS: &[Row] = &[
+    (
+        Urgent,
+        "urgent|urgente|urgents|urgentes|urgence|d'urgence|en urgence|très urgent|immédiatement|immédiat|tout de suite|au plus vite|le plus vite possible|dès que possible|le plus tôt possible|sans délai|sans attendre|dans les plus brefs délais|asap|presse|ça urge",
+    ),
+    (
+        Live,
+        "en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|rappelle-moi|rappelez-moi|rappelle moi|rappelez moi|appelle-moi|appelez-moi|appelle moi|appelez moi|appelez le|appelle le|merci de rappeler|merci de me rappeler|merci d'appeler|passe-moi un coup de fil|joignable au|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
+    ),
+    (
+        Incident,
+        "en panne|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|inaccessible|panne|coupure|hôpital|urgences|accident|blessé|blessée|fièvre|incendie|feu|fuite|inondation|inondé|volé|volée|piraté|piratée|compromis|fuite de données|plus d'électricité|bloqué|bloquée|fumée|odeur de gaz|chute|samu|pompiers|ne peuvent plus|impossible de se connecter",
+    ),
+    (
+        Calm,
+        "rien d'urgent|pas urgent|pas d'urgence|n'est pas urgent|aucune urgence|pas pressé|ça ne presse pas|rien ne presse|prends ton temps|prenez votre temps|quand tu pourras|quand vous pourrez|quand tu auras|quand vous aurez|quand tu as le temps|quand vous avez le temps|à l'occasion|à votre convenance|aucune action|aucune démarche|rien à faire|pas besoin de répondre|inutile de répondre|n'appelle pas de réponse|n'attend pas de réponse|pour information|pour info|à titre d'information|sans pression|peut attendre|semaine prochaine suffit|vous n'avez rien à faire|tu n'as rien à faire",
+    ),
+    (
+        Request,
+        "peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|tu peux|vous pouvez me|tu pourrais|s'il te plaît|s'il vous plaît|stp|svp|merci de|merci d'|veuillez|je vous prie de|prière de|dis-moi|dites-moi|dis moi|dites moi|fais-moi|faites-moi|envoie-moi|envoyez-moi|tiens-moi|tenez-moi|qu'en penses-tu|qu'en pensez-vous|qu'est-ce que tu|qu'est-ce que vous|ton avis|votre avis|votre accord|ton accord|votre signature|ta signature|votre validation|ta validation|votre réponse|ta réponse|votre retour|ton retour|j'ai besoin|nous avons besoin|on a besoin|il me faut|il nous faut|as-tu|avez-vous|sais-tu|savez-vous|puis-je|dois-je|est-ce que tu|est-ce que vous|seriez-vous|serais-tu|rappelle-moi|rappelez-moi|j'aimerais|je me demandais|pourrait-on|peut-on|pense à|pensez à|n'oublie pas|n'oubliez pas|auriez-vous|aurais-tu",
+    ),
+    (
+        Formula,
+        "merci de ne pas répondre|ne pas répondre à|pour toute question|une question ?|des questions ?|si vous avez des questions|n'hésitez pas|veuillez trouver|vous trouverez ci-joint|veuillez noter|veuillez conserver|contactez-nous|contactez notre|service client|cliquez ici|si vous n'êtes pas|ne communiquez|ne partagez|donnez votre avis|donnez-nous votre avis|besoin d'aide|connaissez-vous|envie de|merci de votre|merci pour votre|avant d'imprimer|veuillez agréer|je vous prie d'agréer|veuillez recevoir|merci d'avance",
+    ),
+    (
+        Scheduling,
+        "serais-tu disponible|seriez-vous disponible|es-tu disponible|êtes-vous disponible|tu serais disponible|vous seriez disponible|tu es dispo|êtes-vous dispo|es-tu dispo|serais-tu dispo|dispo pour|disponible pour|es-tu libre|êtes-vous libre|tu es libre|serais-tu libre|seriez-vous libre|vos disponibilités|tes disponibilités|disponibilités|te convient|vous convient|te conviendrait|vous conviendrait|conviendrait|t'arrange|vous arrange|t'irait|vous irait|te va|vous va|reporter|décaler|avancer notre|avancer la réunion|déplacer notre|déplacer la réunion|déplacer le rendez-vous|annuler notre|annuler la réunion|annuler le rendez-vous|fixer un rendez-vous|fixer une date|fixer un créneau|convenir d'|créneau|créneaux|prendre rendez-vous|rendez-vous le|se voir|nous voir|nous rencontrer|se rencontrer|te rencontrer|vous rencontrer|se retrouver|on se retrouve|déjeuner|dîner|prendre un café|boire un café|un appel|quelle heure|quand es-tu|quand êtes-vous|quel jour|changement d'horaire|nouvel horaire|nouvelle date|entretien le|proposition de date*|proposition de créneau*|faire le point",
+    ),
+    (
+        Transactional,
+        "votre commande|confirmation de commande|confirmation de réservation|confirmation de paiement|confirmation d'inscription|confirmation de rendez-vous|numéro de commande|numéro de réservation|numéro de suivi|a été expédiée|a été expédié|a été envoyé|est en route|en cours de livraison|a été livré|a été livrée|livraison prévue|votre colis|votre livraison|paiement reçu|paiement accepté|paiement effectué|paiement confirmé|nous avons bien reçu|bien été reçu|bien été enregistré|bien été prise en compte|a bien été|merci pour votre commande|merci de votre commande|merci pour votre achat|merci de votre achat|merci pour votre réservation|votre reçu|reçu de paiement|votre facture|facture n|votre relevé|relevé de compte|relevé mensuel|relevé est disponible|bulletin de paie|bulletin de salaire|a été débité|a été crédité|prélèvement|virement reçu|remboursement|votre réservation|votre billet|vos billets|carte d'embarquement|renouvelé|avec succès|récapitulatif|accusé de réception|votre inscription|a accepté|accepté :|prêt à être retiré|sauvegarde terminée",
+    ),
+    (
+        Failure,
+        "échoué|a échoué|échec|refusé|refusée|rejeté|rejetée|non distribué|n'a pas pu|n'ont pas pu|impayé|impayée|en retard|relance|mise en demeure|rappel de paiement|retard de paiement|dernier rappel|solde dû|suspendu|suspendue|erreur|insuffisant|expiré|interrompu",
+    ),
+    (
+        Code,
+        "code de vérification|code de sécurité|code de connexion|code à usage unique|code de confirmation|code d'accès|code d'authentification|mot de passe à usage unique|votre code|code est",
+    ),
+    (
+        Reset,
+        "réinitialiser votre mot de passe|réinitialisation du mot de passe|réinitialisation de votre mot de passe|lien de connexion",
+    ),
+    (
+        Promo,
+        "promo|promotion|promotions|soldes|remise|réduction|réductions|% de remise|% de réduction|offre|offres|bon plan|bons plans|code promo|livraison gratuite|livraison offerte|profitez|profite|j'en profite|découvrez|découvrir|à partir de|jusqu'à -|dès|exclusif|exclusive|exclusivité|dernière chance|dernières heures|ne manquez pas|ventes privées|vente privée|nouvelle collection|nouveautés|black friday|gagnez|cadeau|cadeaux|acheter maintenant|j'achète|je commande|commandez|offert|gratuit|essai gratuit|webinaire|inscrivez-vous|à ne pas manquer|évadez-vous|craquez|prix mini|petits prix|bonnes affaires|places disponibles|fidélité",
+    ),
+    (
+        Newsletter,
+        "newsletter|lettre d'information|infolettre|cette semaine|dans ce numéro|l'actualité|actualités|version en ligne|voir dans le navigateur|afficher dans|lire la suite|en savoir plus|nos derniers|recette*|conseils|à la une",
+    ),
+    (
+        Unsubscribe,
+        "désabonner|désinscrire|désinscription|désabonnement|vous désabonner|ne plus recevoir|vous recevez cet e-mail|vous recevez cet email|vous recevez ce mail|gérer vos préférences|préférences d'e-mail",
+    ),
+    (
+        By,
+        "avant|avant le|avant la|d'ici|d'ici à|au plus tard|jusqu'à|jusqu'au|pour le|pour demain|pour ce soir|pour aujourd'hui|au plus tard le",
+    ),
+    (Due, "date limite|échéance|délai|dernier délai|clôture|expire|à rendre"),
+    (Within, "dans|sous|d'ici|dans les|en moins de"),
+    (Day(0), "aujourd'hui|ce matin|cet après-midi|ce soir|ce midi"),
+    (Day(1), "demain|demain matin|demain soir|demain midi"),
+    (Day(2), "après-demain"),
+    (Hour(18), "fin de journée|fin de la journée|la fin de journée|dans la journée"),
+    (Hour(12), "midi|ce midi|demain midi|ce matin|demain matin"),
+    (Hour(17), "cet après-midi"),
+    (Hour(20), "ce soir|demain soir"),
+    (Hour(23), "minuit"),
+    (Weekday(1), "lundi"),
+    (Weekday(2), "mardi"),
+    (Weekday(3), "mercredi"),
+    (Weekday(4), "jeudi"),
+    (Weekday(5), "vendredi"),
+    (Weekday(6), "samedi"),
+    (Weekday(7), "dimanche"),
+    (NextWeek, "semaine prochaine|la semaine prochaine"),
+    (ThisWeek, "cette semaine|fin de semaine|fin de la semaine|d'ici la fin de la semaine"),
+    (ThisMonth, "fin du mois|fin de mois|ce mois-ci"),
+    (Month(1), "janvier"),
+    (Month(2), "février"),
+    (Month(3), "mars"),
+    (Month(4), "avril"),
+    (Month(5), "mai"),
+    (Month(6), "juin"),
+    (Month(7), "juillet"),
+    (Month(8), "août"),
+    (Month(9), "septembre"),
+    (Month(10), "octobre"),
+    (Month(11), "novembre"),
+    (Month(12), "décembre"),
+    (Minutes(1), "minute|minutes|min"),
+    (Minutes(60), "heure|heures"),
+    (Minutes(1440), "jour|jours"),
+    (Minutes(10080), "semaine|semaines"),
+    (Number(1), "une|l'|un"),
+    (Number(2), "deux"),
+    (Number(3), "trois"),
+    (Number(4), "quatre"),
+];
