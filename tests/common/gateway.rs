@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::daemon::Daemon;
+use super::daemon::{Daemon, bound_to_us};
 use super::http::Browser;
 use super::program::{self, Ran};
 use super::scratch::{Scratch, free_port};
@@ -59,7 +59,8 @@ impl Gateway {
     pub(crate) fn start(&mut self) {
         assert!(self.daemon.is_none(), "it runs already");
         let log = self.scratch.path().join("gateway.log");
-        let mut daemon = Daemon::start("tollgate", self.command(&["serve"]), &log, Signal::SIGTERM);
+        let command = self.prepared(bound_to_us(Signal::SIGTERM, BINARY), &["serve"]);
+        let mut daemon = Daemon::start("tollgate", command, &log, Signal::SIGTERM);
         for port in [self.imap, self.imaps, self.smtp, self.web] {
             daemon.wait_for_port(port);
         }
@@ -68,7 +69,10 @@ impl Gateway {
 
     /// The binary with our configuration and nothing of the caller's own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
+        self.prepared(Command::new(BINARY), arguments)
+    }
+
+    fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg("--config").arg(&self.config).args(arguments);
         command.env_clear().envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "RUST_BACKTRACE"));
         command.env("HOME", self.scratch.path()).env("TOLLGATE_LOG", "debug");
@@ -193,7 +197,7 @@ impl Gateway {
     }
 }
 
-/// A message in the log's way of an account of the network.
+/// An account at a provider on the network.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream<'a> {
     pub(crate) user: &'a str,
