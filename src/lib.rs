@@ -29,6 +29,7 @@
 //! | 2 | [`store`] | the `Store` trait, redb, content-addressed files |
 //! | 2 | [`config`] | `gateway.toml` into typed values |
 //! | 3 | [`account`] | accounts, keys, grants, secrets, authentication |
+//! | 4 | [`downstream`] | connections of clients: TLS, STARTTLS |
 //! | 4 | [`upstream`] | connections to the provider |
 //! | 5 | [`outbox`] | holding, approving, dispatching |
 //! | 6 | [`imap`] | the mirror, views, and the IMAP face |
@@ -42,6 +43,7 @@ pub mod account;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod downstream;
 pub mod floor;
 pub mod gateway;
 pub mod imap;

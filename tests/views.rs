@@ -436,3 +436,67 @@ async fn other_sessions_are_told_of_new_mail_flags_and_moves() {
     assert!(answer.untagged.iter().any(|r| r.text == "4 EXPUNGE"), "{answer:?}");
     gateway.shutdown().await;
 }
+
+/// Reads until a line that starts with `end`.
+async fn lines(tcp: &mut (impl tokio::io::AsyncRead + Unpin), end: &str) -> String {
+    use tokio::io::AsyncReadExt;
+    let mut got = Vec::new();
+    let began = Instant::now();
+    while !String::from_utf8_lossy(&got).lines().any(|l| l.starts_with(end)) {
+        let mut buf = [0u8; 4096];
+        let n = tokio::time::timeout(PATIENCE, tcp.read(&mut buf)).await.unwrap().unwrap_or(0);
+        if n == 0 || began.elapsed() > PATIENCE {
+            break;
+        }
+        got.extend(&buf[..n]);
+    }
+    String::from_utf8_lossy(&got).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starttls_comes_before_a_login_and_nothing_may_follow_it_in_the_clear() {
+    use tokio::io::AsyncWriteExt;
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(config::Config::embedded(folder.path())).await.unwrap();
+    let imap = gateway.addresses().imap_starttls[0];
+    let smtp = gateway.addresses().submission_starttls[0];
+    let login = format!("LOGIN {USER} {}", keys::PERSON_KEY);
+
+    // Without TLS nobody signs in.
+    let mut tcp = tokio::net::TcpStream::connect(imap).await.unwrap();
+    let greeting = lines(&mut tcp, "* OK").await;
+    assert!(greeting.contains(" STARTTLS LOGINDISABLED"), "{greeting}");
+    tcp.write_all(format!("a {login}\r\n").as_bytes()).await.unwrap();
+    assert!(lines(&mut tcp, "a ").await.contains("a NO [PRIVACYREQUIRED]"));
+    // What waits behind STARTTLS was sent in the clear.
+    tcp.write_all(format!("b STARTTLS\r\nc {login}\r\n").as_bytes()).await.unwrap();
+    let rest = lines(&mut tcp, "never").await;
+    assert!(rest.contains("* BYE") && !rest.contains("c OK"), "{rest}");
+
+    let mut tcp = tokio::net::TcpStream::connect(smtp).await.unwrap();
+    lines(&mut tcp, "220").await;
+    tcp.write_all(b"EHLO client.example.org\r\n").await.unwrap();
+    let offered = lines(&mut tcp, "250 ").await;
+    assert!(offered.contains("STARTTLS") && !offered.contains("AUTH"), "{offered}");
+    tcp.write_all(b"AUTH PLAIN AAA=\r\n").await.unwrap();
+    let refused = lines(&mut tcp, "5").await;
+    assert!(refused.starts_with("538") || refused.starts_with("530") || refused.starts_with("503"), "{refused}");
+    tcp.write_all(b"STARTTLS\r\nNOOP\r\n").await.unwrap();
+    let rest = lines(&mut tcp, "never").await;
+    assert!(!rest.contains("220") && !rest.contains("250"), "{rest}");
+
+    // With it, both faces work.
+    let ca = Some(gateway.cert().path.clone());
+    let endpoint = |port| Endpoint { host: "localhost".into(), port, tls: TlsMode::StartTls, ca: ca.clone() };
+    let target = tollgate::upstream::imap::ImapTarget {
+        endpoint: endpoint(imap.port()),
+        user: USER.into(),
+        password: keys::PERSON_KEY.to_owned().into(),
+    };
+    let mut client = tollgate::upstream::imap::Connection::open(&target).await.unwrap();
+    assert_eq!(client.select(b"Lanes/All", true).await.unwrap().exists, 20);
+    let submission =
+        tollgate::upstream::smtp::Submission::connect(&endpoint(smtp.port()), USER, keys::PERSON_KEY).await.unwrap();
+    drop(submission);
+    gateway.shutdown().await;
+}

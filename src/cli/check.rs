@@ -96,11 +96,13 @@ fn certificate(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<Stri
     }
 }
 
-fn every_listener(config: &Config) -> [(&'static str, &[SocketAddr]); 5] {
+fn every_listener(config: &Config) -> [(&'static str, &[SocketAddr]); 7] {
     let l = &config.listen;
     [
         ("imaps", &l.imaps),
         ("submissions", &l.submissions),
+        ("imap_starttls", &l.imap_starttls),
+        ("submission_starttls", &l.submission_starttls),
         ("imap_plain", &l.imap_plain),
         ("smtp_plain", &l.smtp_plain),
         ("web", &l.web),
@@ -245,6 +247,8 @@ fn said(report: &Value) -> String {
     for (name, what) in [
         ("imaps", "IMAP, TLS"),
         ("submissions", "submit, TLS"),
+        ("imap_starttls", "IMAP, STARTTLS"),
+        ("submission_starttls", "submit, STARTTLS"),
         ("imap_plain", "IMAP, plain"),
         ("smtp_plain", "submit, plain"),
         ("web", "web"),

@@ -28,6 +28,8 @@ pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> Strin
     for (name, list) in [
         ("IMAP over TLS", &listen.imaps),
         ("submission over TLS", &listen.submissions),
+        ("IMAP, STARTTLS", &listen.imap_starttls),
+        ("submission, STARTTLS", &listen.submission_starttls),
         ("IMAP without TLS", &listen.imap_plain),
         ("submission without TLS", &listen.smtp_plain),
     ] {
@@ -93,6 +95,8 @@ fn listening(gateway: &Gateway) -> Listen {
     Listen {
         imaps: a.imaps,
         submissions: a.submissions,
+        imap_starttls: a.imap_starttls,
+        submission_starttls: a.submission_starttls,
         imap_plain: a.imap_plain,
         smtp_plain: a.smtp_plain,
         web: a.web,

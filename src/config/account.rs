@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
-use super::{AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, Network, Provider, SecretSource, TlsMode, files};
+use super::{
+    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, Network, Provider, SecretSource, TlsMode,
+    files,
+};
 use crate::mail::address::Address;
 
 /// Default of `poll_seconds`.

@@ -75,6 +75,10 @@ pub struct Listen {
     pub imaps: Vec<SocketAddr>,
     /// Submission over implicit TLS.
     pub submissions: Vec<SocketAddr>,
+    /// IMAP with STARTTLS before a sign-in.
+    pub imap_starttls: Vec<SocketAddr>,
+    /// Submission with STARTTLS before a sign-in.
+    pub submission_starttls: Vec<SocketAddr>,
     /// IMAP without TLS; loopback only.
     pub imap_plain: Vec<SocketAddr>,
     /// Submission without TLS; loopback only.

@@ -102,11 +102,21 @@ fn listen(mut table: Section<'_, '_>) -> Listen {
     let listen = Listen {
         imaps: addresses(&mut table, "imaps", Some(DEFAULT_IMAPS_PORT), Beyond::Tls),
         submissions: addresses(&mut table, "submissions", Some(DEFAULT_SUBMISSIONS_PORT), Beyond::Tls),
+        imap_starttls: addresses(&mut table, "imap_starttls", None, Beyond::Tls),
+        submission_starttls: addresses(&mut table, "submission_starttls", None, Beyond::Tls),
         imap_plain: addresses(&mut table, "imap_plain", None, Beyond::Never(PASSWORDS)),
         smtp_plain: addresses(&mut table, "smtp_plain", None, Beyond::Never(PASSWORDS)),
         web: addresses(&mut table, "web", Some(DEFAULT_WEB_PORT), Beyond::Never(PIN)),
     };
-    let all = [&listen.imaps, &listen.submissions, &listen.imap_plain, &listen.smtp_plain, &listen.web];
+    let all = [
+        &listen.imaps,
+        &listen.submissions,
+        &listen.imap_starttls,
+        &listen.submission_starttls,
+        &listen.imap_plain,
+        &listen.smtp_plain,
+        &listen.web,
+    ];
     let mut seen = std::collections::HashSet::new();
     for address in all.into_iter().flatten().filter(|a| a.port() != 0) {
         if !seen.insert(address) {
@@ -304,6 +314,11 @@ fn rule(mut table: Section<'_, '_>) -> Thresholds {
     thresholds
 }
 
+/// Listeners that may be reached from other machines.
+fn under_tls(listen: &Listen) -> impl Iterator<Item = &SocketAddr> {
+    [&listen.imaps, &listen.submissions, &listen.imap_starttls, &listen.submission_starttls].into_iter().flatten()
+}
+
 fn lanes(mut table: Section<'_, '_>) -> LanePreset {
     let preset = table.word("preset", &PRESETS).map_or(LanePreset::Calm, |f| f.value);
     table.finish();
@@ -315,7 +330,7 @@ fn embedded_stays_here(top: &Section<'_, '_>, listen: &Listen, accounts: &[super
     if !accounts.iter().any(|a| matches!(a.provider, Provider::Embedded)) {
         return;
     }
-    for address in listen.imaps.iter().chain(&listen.submissions).filter(|a| !a.ip().is_loopback()) {
+    for address in under_tls(listen).filter(|a| !a.ip().is_loopback()) {
         let message =
             format!("{address} can be reached from other machines, and the embedded account's keys are public");
         top.source().note(None, "listen", message);
@@ -336,6 +351,8 @@ impl Config {
             listen: Listen {
                 imaps: free.clone(),
                 submissions: free.clone(),
+                imap_starttls: free.clone(),
+                submission_starttls: free.clone(),
                 imap_plain: Vec::new(),
                 smtp_plain: Vec::new(),
                 web: free,

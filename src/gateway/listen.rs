@@ -7,19 +7,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::StartError;
+use crate::downstream::{Connection, Stream};
 use crate::{imap, smtp};
 
 /// Connections of one listener at a time.
 const MAX_CONNECTIONS: usize = 1024;
-/// How long a TLS handshake may take.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Pause after an accept that failed (too many open files, say).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -28,6 +26,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) enum Face {
     Imaps,
     Submissions,
+    ImapStartTls,
+    SubmissionStartTls,
     ImapPlain,
     SmtpPlain,
     Web,
@@ -38,6 +38,8 @@ impl Face {
         match self {
             Face::Imaps => "IMAP over TLS",
             Face::Submissions => "submission over TLS",
+            Face::ImapStartTls => "IMAP with STARTTLS",
+            Face::SubmissionStartTls => "submission with STARTTLS",
             Face::ImapPlain => "IMAP without TLS",
             Face::SmtpPlain => "submission without TLS",
             Face::Web => "the approval page",
@@ -77,47 +79,56 @@ pub(super) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
 }
 
-type Tls = Option<Arc<rustls::ServerConfig>>;
+/// How connections of a listener begin.
+#[derive(Clone)]
+pub(super) enum Begin {
+    /// Inside TLS.
+    Tls(TlsAcceptor),
+    /// Plain, with STARTTLS before a sign-in.
+    StartTls(TlsAcceptor),
+    /// Plain for good; loopback only, by the configuration.
+    Plain,
+}
 
 /// Serves IMAP until told to stop.
 pub(super) async fn imap(
     listener: TcpListener,
-    tls: Tls,
+    begin: Begin,
     services: Arc<imap::session::Services>,
     stop: watch::Receiver<bool>,
 ) {
     let ended = stop.clone();
-    run(listener, tls, stop, move |stream, secure, peer| {
+    run(listener, begin, stop, move |stream, peer| {
         let (services, ended) = (services.clone(), ended.clone());
-        async move { imap::session::serve(stream, secure, peer, services, ended).await }
+        async move { imap::session::serve(stream, peer, services, ended).await }
     })
     .await;
 }
 
 /// Serves submission until told to stop.
-pub(super) async fn smtp(listener: TcpListener, tls: Tls, services: Arc<smtp::Services>, stop: watch::Receiver<bool>) {
+pub(super) async fn smtp(
+    listener: TcpListener,
+    begin: Begin,
+    services: Arc<smtp::Services>,
+    stop: watch::Receiver<bool>,
+) {
     let ended = stop.clone();
-    run(listener, tls, stop, move |stream, secure, peer| {
+    run(listener, begin, stop, move |stream: Stream, peer| {
         let (services, ended) = (services.clone(), ended.clone());
-        async move { smtp::serve(stream, secure, peer, services, ended).await }
+        async move {
+            let tls = stream.is_tls();
+            smtp::serve(stream, tls, peer, services, ended).await
+        }
     })
     .await;
 }
 
-/// A connection, with or without TLS.
-type Stream = Box<dyn Io>;
-
-/// What a session needs of a connection.
-pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
-
-async fn run<F, S>(listener: TcpListener, tls: Tls, mut stop: watch::Receiver<bool>, session: F)
+async fn run<F, S>(listener: TcpListener, begin: Begin, mut stop: watch::Receiver<bool>, session: F)
 where
-    F: Fn(Stream, bool, SocketAddr) -> S + Clone + Send + 'static,
+    F: Fn(Stream, SocketAddr) -> S + Clone + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let acceptor = tls.map(TlsAcceptor::from);
     let mut sessions = JoinSet::new();
     loop {
         // Held until the session ends; the semaphore is never closed.
@@ -136,10 +147,10 @@ where
                 continue;
             }
         };
-        let (acceptor, session) = (acceptor.clone(), session.clone());
+        let (begin, session) = (begin.clone(), session.clone());
         sessions.spawn(async move {
-            if let Some((stream, secure)) = secured(acceptor, tcp, peer).await {
-                session(stream, secure, peer).await;
+            if let Some(stream) = begun(begin, tcp, peer).await {
+                session(stream, peer).await;
             }
             drop(place);
         });
@@ -147,16 +158,18 @@ where
     while sessions.join_next().await.is_some() {}
 }
 
-async fn secured(acceptor: Option<TlsAcceptor>, tcp: TcpStream, peer: SocketAddr) -> Option<(Stream, bool)> {
+async fn begun(begin: Begin, tcp: TcpStream, peer: SocketAddr) -> Option<Stream> {
     // Replies are small and whole: waiting for more would only delay them.
     let _ = tcp.set_nodelay(true);
-    let Some(acceptor) = acceptor else { return Some((Box::new(tcp), false)) };
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(tcp)).await {
-        Ok(Ok(tls)) => Some((Box::new(tls), true)),
-        Ok(Err(e)) => {
-            tracing::debug!(%peer, "TLS handshake failed: {e}");
-            None
-        }
-        Err(_) => None,
+    match begin {
+        Begin::Plain => Some(Stream::plain(tcp, None)),
+        Begin::StartTls(acceptor) => Some(Stream::plain(tcp, Some(acceptor))),
+        Begin::Tls(acceptor) => match Stream::accept(tcp, &acceptor).await {
+            Ok(stream) => Some(stream),
+            Err(e) => {
+                tracing::debug!(%peer, "TLS handshake failed: {e}");
+                None
+            }
+        },
     }
 }

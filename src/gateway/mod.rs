@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::account::{AccountId, demo as demo_keys};
 use crate::config::certs::{self, CertError, CertInfo};
@@ -28,7 +29,7 @@ use crate::store::{Store, StoreError, Table, get_json, put_json, write};
 use crate::{imap, smtp, web};
 
 use self::core::{BackfillRequest, Core, CoreError};
-use self::listen::{Face, bind};
+use self::listen::{Begin, Face, bind};
 
 /// How long sessions get to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -69,6 +70,10 @@ pub struct Addresses {
     pub imaps: Vec<SocketAddr>,
     /// Submission over TLS.
     pub submissions: Vec<SocketAddr>,
+    /// IMAP with STARTTLS.
+    pub imap_starttls: Vec<SocketAddr>,
+    /// Submission with STARTTLS.
+    pub submission_starttls: Vec<SocketAddr>,
     /// IMAP without TLS.
     pub imap_plain: Vec<SocketAddr>,
     /// Submission without TLS.
@@ -96,12 +101,16 @@ impl Gateway {
         let (tls, cert) = certs::server_config(&config)?;
         let imaps = bind(Face::Imaps, &config.listen.imaps).await?;
         let submissions = bind(Face::Submissions, &config.listen.submissions).await?;
+        let imap_starttls = bind(Face::ImapStartTls, &config.listen.imap_starttls).await?;
+        let submission_starttls = bind(Face::SubmissionStartTls, &config.listen.submission_starttls).await?;
         let imap_plain = bind(Face::ImapPlain, &config.listen.imap_plain).await?;
         let smtp_plain = bind(Face::SmtpPlain, &config.listen.smtp_plain).await?;
         let pages = bind(Face::Web, &config.listen.web).await?;
         let addresses = Addresses {
             imaps: listen::addresses(&imaps),
             submissions: listen::addresses(&submissions),
+            imap_starttls: listen::addresses(&imap_starttls),
+            submission_starttls: listen::addresses(&submission_starttls),
             imap_plain: listen::addresses(&imap_plain),
             smtp_plain: listen::addresses(&smtp_plain),
             web: listen::addresses(&pages),
@@ -137,15 +146,20 @@ impl Gateway {
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
+        tasks.spawn(smtp::offer::run(smtp_services.clone(), stopped.clone()));
         let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts });
-        for (listeners, tls) in [(imaps, Some(tls.clone())), (imap_plain, None)] {
+        let acceptor = TlsAcceptor::from(tls);
+        let (secure, upgraded) = (Begin::Tls(acceptor.clone()), Begin::StartTls(acceptor));
+        for (listeners, begin) in
+            [(imaps, secure.clone()), (imap_starttls, upgraded.clone()), (imap_plain, Begin::Plain)]
+        {
             for l in listeners {
-                tasks.spawn(listen::imap(l, tls.clone(), imap_services.clone(), stopped.clone()));
+                tasks.spawn(listen::imap(l, begin.clone(), imap_services.clone(), stopped.clone()));
             }
         }
-        for (listeners, tls) in [(submissions, Some(tls)), (smtp_plain, None)] {
+        for (listeners, begin) in [(submissions, secure), (submission_starttls, upgraded), (smtp_plain, Begin::Plain)] {
             for l in listeners {
-                tasks.spawn(listen::smtp(l, tls.clone(), smtp_services.clone(), stopped.clone()));
+                tasks.spawn(listen::smtp(l, begin.clone(), smtp_services.clone(), stopped.clone()));
             }
         }
         for l in pages {

@@ -17,10 +17,11 @@ use imap_codec::CommandCodec;
 use imap_codec::decode::Decoder;
 use imap_codec::imap_types::auth::AuthMechanism;
 use imap_codec::imap_types::command::{Command, CommandBody};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
 use crate::account::{AccountId, Accounts, Principal, Role};
+use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
@@ -41,6 +42,8 @@ const MAX_LOGIN_FAILURES: u32 = 3;
 const MAX_BAD: u32 = 50;
 /// Pause after a failed login.
 const LOGIN_PAUSE: Duration = Duration::from_secs(1);
+/// Octets of responses that are collected before they are sent.
+const WRITE_BUFFER: usize = 32 * 1024;
 /// Octets read at once.
 const READ_AT_ONCE: usize = 16 * 1024;
 
@@ -142,13 +145,11 @@ pub(super) enum Selection {
     Pass(Box<Passing>),
 }
 
-type Reader = Box<dyn AsyncRead + Send + Unpin>;
-/// Where responses go.
-pub(super) type Out = BufWriter<Box<dyn AsyncWrite + Send + Unpin>>;
+/// Where responses go, and where commands come from.
+pub(super) type Out = BufWriter<Stream>;
 
 /// One session.
 pub struct Session {
-    input: Reader,
     pub(super) out: Out,
     pub(super) reader: CommandReader,
     pub(super) services: Arc<Services>,
@@ -162,19 +163,16 @@ pub struct Session {
 }
 
 /// Serves one client until it or we end.
-pub async fn serve<S>(stream: S, tls: bool, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let (r, w) = tokio::io::split(stream);
+pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>) {
     let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
+    // Where STARTTLS is offered, it comes before a sign-in; plain listeners
+    // have none and take clients of this machine only.
+    let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
     let mut session = Session {
-        input: Box::new(r),
-        out: BufWriter::with_capacity(32 * 1024, Box::new(w)),
+        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
         reader: CommandReader::new(limits),
         services,
-        // Plain listeners are bound to loopback only, by the configuration.
-        login_allowed: tls || peer.ip().is_loopback(),
+        login_allowed,
         signed: None,
         selection: Selection::Nothing,
         login_failures: 0,
@@ -239,7 +237,7 @@ impl Session {
             }
         };
         let bye = tokio::select! {
-            n = self.input.read(&mut buf) => {
+            n = self.out.read(&mut buf) => {
                 let n = n?;
                 self.reader.push(&buf[..n]);
                 return Ok(n > 0);
@@ -290,7 +288,27 @@ impl Session {
             return self.pass_command(&tag, &raw, &command).await;
         }
         let done = self.dispatch(&tag, &command).await;
+        if matches!(command.body, CommandBody::StartTLS) && done.is_ok() {
+            // Its OK went out before the handshake.
+            return Ok(());
+        }
         self.complete(&tag, done).await
+    }
+
+    /// STARTTLS (RFC 9051 §6.2.1). Octets that wait behind the command were
+    /// sent without protection: they end the connection.
+    async fn start_tls(&mut self, tag: &str) -> Result<String, Fail> {
+        if !self.out.get_ref().can_start_tls() {
+            return Err(Fail::Bad("STARTTLS is not offered here".into()));
+        }
+        if self.reader.take_buffered() > 0 {
+            return Err(Fail::Bye("nothing may follow STARTTLS".into()));
+        }
+        self.line(&format!("{tag} OK begin TLS")).await?;
+        self.out.flush().await?;
+        self.out.get_mut().start_tls().await?;
+        self.login_allowed = true;
+        Ok(String::new())
     }
 
     /// A command that the decoder doesn't know.
@@ -337,6 +355,7 @@ impl Session {
                 self.line(&format!("* ID (\"name\" \"Tollgate\" \"version\" \"{version}\")")).await?;
                 return Ok("done".into());
             }
+            CommandBody::StartTLS => return self.start_tls(tag).await,
             CommandBody::Noop if self.signed.is_none() => return Ok("done".into()),
             CommandBody::Login { username, password } => {
                 let password = String::from_utf8_lossy(password.declassify().as_ref()).into_owned();
@@ -395,6 +414,7 @@ impl Session {
     fn capability_line(&self) -> String {
         match (&self.signed, self.login_allowed) {
             (Some(_), _) => CAPABILITIES.to_owned(),
+            (None, _) if self.out.get_ref().can_start_tls() => format!("{CAPABILITIES} STARTTLS LOGINDISABLED"),
             (None, true) => format!("{CAPABILITIES} AUTH=PLAIN"),
             (None, false) => format!("{CAPABILITIES} LOGINDISABLED"),
         }

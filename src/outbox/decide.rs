@@ -34,6 +34,7 @@ impl Outbox {
         let id = HoldId::random()?;
         let limit = (intake.role == Role::Agent).then_some(self.config.max_holds_per_key);
         let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
+        let order = self.in_order(&id).await;
         let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
             if let Some(limit) = limit
                 && record::open_of_key(w, intake.key.as_str())? >= limit
@@ -44,6 +45,7 @@ impl Outbox {
         })
         .await?;
         self.announce(&hold);
+        drop(order);
         // The key may have been revoked, and its holds frozen, in between.
         if self.is_revoked(&hold.key) {
             self.freeze_key(&hold.key).await?;
@@ -104,6 +106,7 @@ impl Outbox {
         let gateway_id = self.gateway_id().to_owned();
         let (account, id) = (account.clone(), id.clone());
         let (nonce, displayed, approver) = (nonce.to_owned(), displayed_hash.to_owned(), approver.to_owned());
+        let order = self.in_order(&id).await;
         let (hold, receipt) = store::write(self.store.as_ref(), move |w| -> Result<_, ApproveError> {
             let mut hold = record::load_of(w, &account, &id)?.ok_or(ApproveError::NotFound)?;
             let now = record::now(w, clock)?;
@@ -134,6 +137,7 @@ impl Outbox {
         .await?;
         tracing::info!(hold = %hold.id, account = %hold.account, "approved");
         self.announce(&hold);
+        drop(order);
         self.kick();
         Ok(receipt)
     }
@@ -158,6 +162,7 @@ impl Outbox {
         let again = HoldId::random()?;
         let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
         let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
+        let _order = self.in_order(&again).await;
         let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
             let mut old = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
             if let Some(again) = old.again {
@@ -191,19 +196,16 @@ impl Outbox {
     /// Withdraws every undecided hold of a revoked key. Approved ones are
     /// stopped by the dispatcher, which asks whether the key is revoked.
     pub async fn freeze_key(&self, key: &KeyId) -> Result<(), HoldError> {
-        let (key, clock) = (key.clone(), (self.tuning.clock)());
-        let frozen = store::write(self.store.as_ref(), move |w| -> Result<Vec<Hold>, HoldError> {
-            let mut frozen = Vec::new();
-            for mut hold in record::open(w)?.into_iter().filter(|h| h.key == key && h.state == State::Held) {
-                let event = Event::Withdrawn { hold: hold.id.to_string(), reason: KEY_REVOKED.to_owned() };
-                let detail = Some(KEY_REVOKED.to_owned());
-                record::transition(w, &mut hold, Transition::Withdraw, clock, event, detail)?;
-                frozen.push(hold);
+        let open = store::read(self.store.as_ref(), |r| record::open(r))?;
+        for hold in open.into_iter().filter(|h| h.key == *key && h.state == State::Held) {
+            let event = Event::Withdrawn { hold: hold.id.to_string(), reason: KEY_REVOKED.to_owned() };
+            let detail = Some(KEY_REVOKED.to_owned());
+            match self.decide(&hold.account, &hold.id, Transition::Withdraw, event, detail, None).await {
+                // Decided in between: nothing is left to freeze.
+                Ok(()) | Err(HoldError::Illegal(_)) => {}
+                Err(error) => return Err(error),
             }
-            Ok(frozen)
-        })
-        .await?;
-        frozen.iter().for_each(|hold| self.announce(hold));
+        }
         Ok(())
     }
 
@@ -223,6 +225,7 @@ impl Outbox {
         approver: Option<String>,
     ) -> Result<(), HoldError> {
         let (account, id, clock) = (account.clone(), id.clone(), (self.tuning.clock)());
+        let _order = self.in_order(&id).await;
         let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
             let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
             hold.approver.clone_from(&approver);

@@ -57,6 +57,8 @@ const SCAN_PAGE: usize = 256;
 pub const RETRY_MINUTES: [i64; 6] = [1, 2, 5, 15, 30, 60];
 /// How long a payload that was shown can be approved, in seconds.
 pub const SHOWN_TTL_SECONDS: i64 = 3600;
+/// Locks that keep the events of one hold in order; holds share them.
+const ORDER_LOCKS: usize = 64;
 /// Most payloads of one hold that can be approved at a time (open pages).
 pub const MAX_SHOWN: usize = 16;
 
@@ -96,6 +98,9 @@ pub struct Outbox {
     identity: Identity,
     embedded: OnceLock<Endpoint>,
     events: broadcast::Sender<HoldEvent>,
+    /// Held from before a transition until it is announced, by hold id: the
+    /// events of one hold come in the order of its transitions.
+    order: [tokio::sync::Mutex<()>; ORDER_LOCKS],
     wake: Notify,
     tuning: Tuning,
 }
@@ -123,7 +128,8 @@ impl Outbox {
         let identity = Identity::load_or_make(&config.state_dir.join(IDENTITY_FILE))?;
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
         let (embedded, wake) = (OnceLock::new(), Notify::new());
-        Ok(Outbox { config, store, accounts, identity, embedded, events, wake, tuning })
+        let order = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
+        Ok(Outbox { config, store, accounts, identity, embedded, events, order, wake, tuning })
     }
 
     /// Names this gateway in payloads.
@@ -211,6 +217,12 @@ impl Outbox {
     /// The time that counts: the later of the clock and the last entry's.
     fn now(&self, r: &(impl Reader + ?Sized)) -> Result<i64, StoreError> {
         record::now(r, (self.tuning.clock)())
+    }
+
+    /// Held by whoever changes a hold, until the change is announced.
+    async fn in_order(&self, id: &HoldId) -> tokio::sync::MutexGuard<'_, ()> {
+        let place = id.as_str().bytes().fold(0, |sum: usize, octet| sum.wrapping_mul(31).wrapping_add(octet.into()));
+        self.order[place % ORDER_LOCKS].lock().await
     }
 
     fn announce(&self, hold: &Hold) {

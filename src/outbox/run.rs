@@ -97,6 +97,7 @@ impl Outbox {
     /// approved → sending, unless somebody else was faster.
     pub(super) async fn claim(&self, hold: &Hold) -> Result<Option<Hold>, HoldError> {
         let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
+        let _order = self.in_order(&id).await;
         let claimed = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
             let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Approved) else {
                 return Ok(None);
@@ -150,6 +151,7 @@ impl Outbox {
             }
         };
         let detail: String = detail.chars().take(MAX_DETAIL_CHARS).collect();
+        let _order = self.in_order(&id).await;
         let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
             let mut hold = record::load(w, &id)?.ok_or(HoldError::NotFound)?;
             let entry = record::transition(w, &mut hold, transition, clock, event.clone(), Some(detail.clone()))?;
@@ -173,6 +175,7 @@ impl Outbox {
 
     async fn expire(&self, hold: &Hold) -> Result<(), HoldError> {
         let (id, clock) = (hold.id.clone(), (self.tuning.clock)());
+        let _order = self.in_order(&id).await;
         let expired = store::write(self.store.as_ref(), move |w| -> Result<Option<Hold>, HoldError> {
             let Some(mut hold) = record::load(w, &id)?.filter(|h| h.state == State::Held) else { return Ok(None) };
             let event = Event::Expired { hold: id.to_string() };

@@ -113,8 +113,9 @@ async fn exactly_the_approved_octets_arrive_once_and_the_receipt_verifies() {
     let entry = bench.outbox.ledger(receipt.ledger_head.number, 1).unwrap().remove(0);
     receipt.check_ledger(Some(&entry)).unwrap();
     assert_eq!(kinds(&bench), ["held", "approved", "sending", "sent"]);
-    let states: Vec<State> = std::iter::from_fn(|| events.try_recv().ok()).map(|e| e.state).collect();
-    assert_eq!(states, [State::Held, State::Approved, State::Sending, State::Sent]);
+    for state in [State::Held, State::Approved, State::Sending, State::Sent] {
+        assert_eq!(events.recv().await.unwrap().state, state);
+    }
 }
 
 #[tokio::test]

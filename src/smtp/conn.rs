@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
+use crate::downstream::Connection;
 use crate::wire::smtp::{LineError, LineReader, Reply};
 
 /// Octets read from the client at once.
@@ -49,7 +50,7 @@ pub(super) struct Conn<S> {
     pub(super) revoked: Option<watch::Receiver<bool>>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Conn<S> {
+impl<S: Connection> Conn<S> {
     pub(super) fn new(stream: S, shutdown: watch::Receiver<bool>) -> Self {
         Conn { stream, lines: LineReader::new(), out: Vec::new(), shutdown, revoked: None }
     }
@@ -114,6 +115,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Conn<S> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether STARTTLS can be offered.
+    pub(super) fn can_start_tls(&self) -> bool {
+        self.stream.can_start_tls()
+    }
+
+    /// Writes `consent`, then speaks TLS. Octets that already wait behind the
+    /// command were sent without protection and end the connection (RFC 3207
+    /// §4.2 has the client wait).
+    pub(super) async fn start_tls(&mut self, consent: &Reply) -> Result<(), End> {
+        if self.lines.buffered() > 0 {
+            return Err(End::Closed);
+        }
+        self.reply(consent);
+        self.flush().await?;
+        self.stream.start_tls().await.map_err(|_| End::Closed)
     }
 
     /// Ends the connection.

@@ -1,6 +1,6 @@
 //! DATA: relayed to the provider as it comes, or spooled and held.
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use crate::downstream::Connection;
 
 use super::conn::{Conn, End};
 use super::transaction::{Transaction, Way, mode, passed_on, provider_fault};
@@ -52,7 +52,7 @@ impl Unfit {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Incoming<'_, S> {
+impl<S: Connection> Incoming<'_, S> {
     /// Decodes the next octets into `out`. Once the message is unfit nothing
     /// more is kept.
     async fn next(&mut self, out: &mut Vec<u8>) -> Result<Result<(), Unfit>, End> {
@@ -91,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Incoming<'_, S> {
 
 /// Takes the message after DATA. Nothing may be left half done: on every way
 /// out the message is wholly taken, or refused and nothing kept.
-pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin + Send>(
+pub(super) async fn receive<S: Connection>(
     conn: &mut Conn<S>,
     services: &Services,
     principal: &Principal,
@@ -142,7 +142,7 @@ pub(super) async fn receive<S: AsyncRead + AsyncWrite + Unpin + Send>(
 }
 
 /// Reads until the header is whole, or longer than what is looked at.
-async fn read_header<S: AsyncRead + AsyncWrite + Unpin + Send>(
+async fn read_header<S: Connection>(
     incoming: &mut Incoming<'_, S>,
     head: &mut Vec<u8>,
 ) -> Result<Result<(), Unfit>, End> {
@@ -161,7 +161,7 @@ async fn read_header<S: AsyncRead + AsyncWrite + Unpin + Send>(
     Ok(Ok(()))
 }
 
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(
+async fn refuse<S: Connection>(
     incoming: &mut Incoming<'_, S>,
     transaction: Transaction,
     reply: Reply,
@@ -172,7 +172,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(
 }
 
 /// A person's message, into the provider's own DATA.
-async fn relay<S: AsyncRead + AsyncWrite + Unpin + Send>(
+async fn relay<S: Connection>(
     mut incoming: Incoming<'_, S>,
     services: &Services,
     principal: &Principal,
@@ -199,7 +199,7 @@ async fn relay<S: AsyncRead + AsyncWrite + Unpin + Send>(
 
 /// Streams; the provider's final reply, or the reply that stands for it. On
 /// `Err` the provider never got the final dot, or nobody knows.
-async fn pass<S: AsyncRead + AsyncWrite + Unpin + Send>(
+async fn pass<S: Connection>(
     incoming: &mut Incoming<'_, S>,
     submission: &mut Submission,
     mut chunk: Vec<u8>,
@@ -262,7 +262,7 @@ impl Spool {
 }
 
 /// Spools the message, checks it, makes it durable and holds it.
-async fn hold<S: AsyncRead + AsyncWrite + Unpin + Send>(
+async fn hold<S: Connection>(
     mut incoming: Incoming<'_, S>,
     services: &Services,
     principal: &Principal,

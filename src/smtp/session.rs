@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
@@ -18,12 +17,13 @@ use super::{
     Services,
 };
 use crate::account::Principal;
+use crate::downstream::Connection;
 use crate::outbox::failpoint;
 use crate::wire::smtp::{Command, CommandError, LineError, Parameter, Path, PathError, Reply, parse_command};
 
 /// Speaks with one client until it goes. `tls` says whether the stream is
 /// inside TLS; without it, only a client on this machine may sign in.
-pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
+pub async fn serve<S: Connection>(
     stream: S,
     tls: bool,
     peer: SocketAddr,
@@ -31,8 +31,10 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     shutdown: watch::Receiver<bool>,
 ) {
     let mut session = Session {
+        // Where STARTTLS is offered, it comes before a sign-in; the plain
+        // listener has none and takes clients of this machine only.
+        may_sign_in: tls || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls()),
         conn: Conn::new(stream, shutdown),
-        may_sign_in: tls || peer.ip().to_canonical().is_loopback(),
         services,
         greeted: false,
         principal: None,
@@ -73,7 +75,7 @@ enum Next {
     Stop,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+impl<S: Connection> Session<S> {
     /// Commands until the end; `None` where the client was told already.
     async fn run(&mut self) -> Option<End> {
         loop {
@@ -155,6 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.reset();
                 self.conn.reply(&Reply::new(250, "2.0.0", "reset"));
             }
+            Command::StartTls => return self.start_tls().await,
             Command::Noop => self.conn.reply(&Reply::new(250, "2.0.0", "ok")),
             // RFC 5321 §7.3: whether an address exists is not told.
             Command::Vrfy => self.conn.reply(&Reply::new(252, "2.0.0", "send some mail, and the provider will say")),
@@ -164,6 +167,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 return Ok(Next::Stop);
             }
         }
+        Ok(Next::Go)
+    }
+
+    /// RFC 3207 §4.2: what was said before is forgotten.
+    async fn start_tls(&mut self) -> Result<Next, End> {
+        if !self.conn.can_start_tls() {
+            self.answer(Reply::new(502, "5.5.1", "STARTTLS is not offered here"));
+            return Ok(Next::Go);
+        }
+        self.reset();
+        self.conn.start_tls(&Reply::new(220, "2.0.0", "go ahead")).await?;
+        self.greeted = false;
+        self.may_sign_in = true;
         Ok(Next::Go)
     }
 
@@ -194,6 +210,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             lines.push("SMTPUTF8".to_owned());
         }
         lines.push("ENHANCEDSTATUSCODES".to_owned());
+        if self.conn.can_start_tls() {
+            lines.push("STARTTLS".to_owned());
+        }
         if self.may_sign_in && self.principal.is_none() {
             lines.push("AUTH PLAIN LOGIN".to_owned());
         }

@@ -89,11 +89,19 @@ impl Daemon {
         assert!(status.signal().is_some(), "{} had already ended: {status}", self.name);
     }
 
-    /// Asks it to end and waits.
+    /// Asks it to end and waits; whatever it leaves behind is killed.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.one(self.ask);
-        self.wait_for_end()
+        let status = self.wait_for_end();
+        self.sweep();
+        status
+    }
+
+    /// Kills what is left of the group after its leader ended. The group's
+    /// number isn't given to another while a member lives.
+    fn sweep(&self) {
+        let _ = signal::killpg(self.raw(), Signal::SIGKILL);
     }
 
     fn one(&self, signal: Signal) {
@@ -134,5 +142,6 @@ impl Drop for Daemon {
             self.group(Signal::SIGKILL);
             let _ = self.child.wait();
         }
+        self.sweep();
     }
 }

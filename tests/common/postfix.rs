@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use super::daemon::Daemon;
 use super::dovecot::Dovecot;
+use super::program;
 use super::scratch::{Scratch, free_port};
 
 /// A recipient that it refuses with 550.
@@ -50,8 +51,14 @@ impl Postfix {
     /// Starts it again.
     pub(crate) fn resume(&mut self) {
         let root = self.scratch.path();
-        let mut command = Command::new("postfix");
-        command.arg("-c").arg(root.join("etc")).arg("start-fg");
+        let etc = root.join("etc");
+        // It makes the folders of the queue.
+        let mut check = Command::new("postfix");
+        check.arg("-c").arg(&etc).arg("check");
+        program::finish(check, b"").ok();
+        // Not `postfix start-fg`: that one detaches the master from what we started.
+        let mut command = Command::new("/usr/lib/postfix/sbin/master");
+        command.arg("-c").arg(&etc).arg("-d");
         let log = root.join("postfix.out");
         let mut daemon = Daemon::start("postfix", command, &log, Signal::SIGTERM).with_log(root.join("log/mail.log"));
         daemon.wait_for_port(self.submission);

@@ -30,6 +30,8 @@ pub(crate) enum AfterDot {
     Accept,
     /// Nothing is ever said.
     Silence,
+    /// The connection ends without a word.
+    Close,
     /// This reply.
     Say(&'static str),
 }
@@ -230,6 +232,7 @@ impl Session {
         match what {
             AfterDot::Accept => self.say("250 2.0.0 taken"),
             AfterDot::Say(reply) => self.say(reply),
+            AfterDot::Close => Err(io::ErrorKind::ConnectionAborted.into()),
             AfterDot::Silence => loop {
                 // Ends with the client or with the sink.
                 self.line()?;

@@ -26,7 +26,8 @@ pub(crate) struct Keys {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
-    pub(crate) postfix: Postfix,
+    /// Alice's and Bob's submission server, unless it is the sink itself.
+    pub(crate) postfix: Option<Postfix>,
     pub(crate) dovecot: Dovecot,
     pub(crate) sink: Sink,
     pub(crate) alice: Keys,
@@ -43,22 +44,35 @@ impl World {
 
     #[track_caller]
     pub(crate) fn with_preset(preset: &str) -> World {
+        World::build(preset, true)
+    }
+
+    /// Without Postfix: the sink itself is the submission server, so that a
+    /// test decides what it answers.
+    #[track_caller]
+    pub(crate) fn with_the_sink_as_provider() -> World {
+        World::build("folders", false)
+    }
+
+    #[track_caller]
+    fn build(preset: &str, with_postfix: bool) -> World {
         let sink = Sink::start();
         let dovecot = Dovecot::start();
-        let postfix = Postfix::start(&dovecot, sink.port);
+        let postfix = with_postfix.then(|| Postfix::start(&dovecot, sink.port));
+        let submission = postfix.as_ref().map(|p| p.submission);
         let [(alice, alice_password), (bob, bob_password)] = USERS;
         let first = Upstream {
             user: alice,
             password: alice_password,
             imap: (dovecot.imaps, "implicit"),
-            smtp: (postfix.submission, "starttls"),
+            smtp: submission.map_or((sink.port, "none"), |port| (port, "starttls")),
             ca: Some(&dovecot.authority.ca),
         };
         let second = Upstream {
             user: bob,
             password: bob_password,
             imap: (dovecot.imap, "none"),
-            smtp: (postfix.submission, "none"),
+            smtp: (submission.unwrap_or(sink.port), "none"),
             ca: None,
         };
         let rest = format!("[lanes]\npreset = \"{preset}\"\n\n{}{}", first.toml(), second.toml());
@@ -66,8 +80,8 @@ impl World {
         let keys = |user: &str| {
             let address = format!("{user}@example.test");
             gateway.set_pin(&address, PIN);
-            let (person, agent) =
-                (gateway.add_key(&address, "person", "client"), gateway.add_key(&address, "agent", "agent"));
+            let key = |role| gateway.add_key(&address, role, "test");
+            let (person, agent) = (key("person"), key("agent"));
             Keys { address, person, agent }
         };
         let (alice, bob) = (keys(alice), keys(bob));

@@ -91,7 +91,10 @@ fn a_person_s_mail_arrives_in_a_mailbox_octet_for_octet() {
 fn an_agent_s_mail_is_held_and_goes_exactly_once_when_a_person_approves() {
     let world = World::start();
     let keys = &world.alice;
-    let (id, octets) = hard(keys, "ann@example.com", "From an agent");
+    // swaks can't say BODY=8BITMIME; the next test does.
+    let seven_bit: String = HARD.chars().filter(char::is_ascii).collect();
+    let mail = message(&keys.address, "ann@example.com", "From an agent", &seven_bit);
+    let (id, octets) = (mail.id, mail.octets);
     let ran = swaks(&world, keys, &keys.agent, "ann@example.com", &octets).ok();
     let text = ran.text();
     let line = text.lines().find(|l| l.contains("held for approval as ")).expect("held");
@@ -122,6 +125,28 @@ fn an_agent_s_mail_is_held_and_goes_exactly_once_when_a_person_approves() {
     assert!(!again.text().contains("/approve"), "a sent message can't be approved: {}", again.text());
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(world.sink.with_id(&id).len(), 1);
+}
+
+#[test]
+fn an_agent_s_8_bit_mail_goes_unchanged_where_the_provider_takes_it() {
+    let world = World::start();
+    let keys = &world.alice;
+    // What the providers take is asked at the start.
+    let mut smtp = eventually("8BITMIME to be offered", || {
+        let mut smtp = world.smtp(keys, &keys.agent);
+        smtp.expect("EHLO client.example.test", "250").contains("8BITMIME").then_some(smtp)
+    });
+    let (id, octets) = hard(keys, "ann@example.com", "From an agent");
+    smtp.expect(&format!("MAIL FROM:<{}> BODY=8BITMIME SIZE={}", keys.address, octets.len()), "250");
+    smtp.expect("RCPT TO:<ann@example.com>", "250");
+    smtp.expect("DATA", "354");
+    smtp.message(&octets);
+    let hold = held_id(&smtp.reply());
+    assert_eq!(world.approver(keys).approve(&hold, PIN).status, 303);
+    assert_arrived_untouched(&wait_for(&world, &id).octets, &octets, &PREPENDED);
+    // Without the parameter it is refused, not converted.
+    let reply = world.smtp(keys, &keys.agent).submit(&keys.address, &["ann@example.com"], &octets);
+    assert!(reply.starts_with("554 5.6.3"), "{reply}");
 }
 
 #[test]

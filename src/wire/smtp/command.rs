@@ -50,6 +50,8 @@ pub enum Command {
     Rset,
     /// `NOOP`.
     Noop,
+    /// STARTTLS (RFC 3207).
+    StartTls,
     /// `VRFY`.
     Vrfy,
     /// `HELP`.
@@ -99,10 +101,11 @@ pub fn parse_command(line: &[u8]) -> Result<Command, CommandError> {
         b"RSET" => bare(Command::Rset),
         b"QUIT" => bare(Command::Quit),
         b"NOOP" => Ok(Command::Noop),
+        b"STARTTLS" => bare(Command::StartTls),
         b"VRFY" if !rest.is_empty() => Ok(Command::Vrfy),
         b"VRFY" => Err(CommandError::Syntax("VRFY needs an argument")),
         b"HELP" => Ok(Command::Help),
-        b"STARTTLS" | b"BDAT" | b"EXPN" | b"TURN" | b"ETRN" | b"BURL" => Err(CommandError::NotImplemented),
+        b"BDAT" | b"EXPN" | b"TURN" | b"ETRN" | b"BURL" => Err(CommandError::NotImplemented),
         _ => Err(CommandError::Unknown),
     }
 }
