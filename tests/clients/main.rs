@@ -8,4 +8,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod clients_of;
+mod corpus;
+mod holdings;
 mod many;
+mod mbsync;
