@@ -34,6 +34,6 @@ pub(crate) fn direct(world: &World, user: &str) -> Login {
         imaps: world.dovecot.imaps,
         user: (*user).to_owned(),
         password: (*password).to_owned(),
-        trusts: world.dovecot.authority.cert.clone(),
+        trusts: world.dovecot.authority.ca.clone(),
     }
 }

@@ -10,6 +10,11 @@ mod common;
 
 mod clients_of;
 mod corpus;
+mod curl;
 mod holdings;
+mod idle;
+mod imaplib;
 mod many;
 mod mbsync;
+mod python;
+mod stand;
