@@ -17,7 +17,7 @@ use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
 use crate::lane::stamp::Neutraliser;
-use crate::upstream::imap::{ImapError, Status, Tag};
+use crate::upstream::imap::{Status, Tag};
 use crate::wire::imap::Piece;
 
 use super::mirror::{FlagChange, Mirror, Op, OpError};
@@ -381,7 +381,12 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
             break;
         }
         match next_of(&mut lease, &sent).await? {
-            Next::Fetch(text) => stream_one(&mut lease, out, &mut sent, text).await?,
+            Next::Fetch(text) => {
+                let streamed = stream_one(&mut lease, out, &mut sent, text).await;
+                // A response that the client saw the start of can't be taken back.
+                let begun = sent.iter().any(|(_, a)| a.begun && !a.complete);
+                streamed.map_err(|e| if begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e })?;
+            }
             Next::Done(at, status) => {
                 let answer = sent.remove(at).map(|(_, a)| a);
                 let begun = answer.as_ref().is_some_and(|a| a.begun);
@@ -416,7 +421,7 @@ fn uid_of(events: &[Event]) -> Option<u32> {
 }
 
 fn cut_short(why: &str) -> Fail {
-    Fail::Bye(format!("the provider's answer was cut short: {why}"))
+    Fail::Cut(format!("the provider's answer was cut short: {why}"))
 }
 
 enum Next {
@@ -446,10 +451,7 @@ async fn next_of(lease: &mut Lease, sent: &Sent<'_>) -> Result<Next, Fail> {
 }
 
 async fn piece(lease: &mut Lease) -> Result<Piece, Fail> {
-    match tokio::time::timeout(super::mirror::OP_TIMEOUT, lease.next_piece()).await {
-        Ok(p) => Ok(p?),
-        Err(_) => Err(ImapError::Timeout.into()),
-    }
+    Ok(lease.piece_in_time().await?)
 }
 
 async fn skip_rest(lease: &mut Lease) -> Result<(), Fail> {
