@@ -499,7 +499,9 @@ async fn a_passed_through_mailbox_ends_only_with_its_connection() {
                 stand.provider.faults().imap(Some(at), effect.clone(), if at == "IDLE" { Some(2) } else { Some(1) });
                 let reply = perform(&mut client, command).await;
                 match effect {
-                    _ if at == "IDLE" || at == "NOOP" => assert!(reply.status.is_some() || reply.bye, "{case}: {reply:?}"),
+                    _ if at == "IDLE" || at == "NOOP" => {
+                        assert!(reply.status.is_some() || reply.bye, "{case}: {reply:?}")
+                    }
                     ImapEffect::No(_) => assert!(reply.is("NO"), "{case}: {reply:?}"),
                     ImapEffect::Bad(_) => assert!(reply.is("BAD") || reply.is("NO"), "{case}: {reply:?}"),
                     ImapEffect::Delay(_) => assert!(reply.is("OK"), "{case}: {reply:?}"),
@@ -532,9 +534,7 @@ async fn told_of_mail(stand: &Stand, client: &mut Client, mailbox: &str, within:
     client.send(format!("{tag} IDLE\r\n").as_bytes()).await;
     assert_eq!(client.response().await.unwrap().0, "+ idling");
     stand.provider.put(USER, mailbox, message(50), &[]);
-    let told = async {
-        while !client.response().await.unwrap().0.ends_with(" EXISTS") {}
-    };
+    let told = async { while !client.response().await.unwrap().0.ends_with(" EXISTS") {} };
     tokio::time::timeout(within, told).await.expect("the client is told");
     client.send(b"DONE\r\n").await;
     assert!(client.reply(&tag).await.is("OK"));
@@ -598,7 +598,9 @@ fn the_limit_is_configured_for_each_account() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let load = |connections: &str| {
-        let text = format!("state_dir = \"state\"\n[[account]]\naddress = \"demo@example.org\"\nprovider = \"embedded\"\n{connections}\n");
+        let text = format!(
+            "state_dir = \"state\"\n[[account]]\naddress = \"demo@example.org\"\nprovider = \"embedded\"\n{connections}\n"
+        );
         std::fs::write(&file, text).unwrap();
         config::load(Some(&file), &Default::default(), &Overrides::default()).map(|c| c.accounts[0].connections)
     };
@@ -831,7 +833,15 @@ async fn vendor_items_pass_for_people_in_passed_through_mailboxes_only() {
         "SORT (DATE) UTF-8 ALL",
         "uid thread REFERENCES UTF-8 ALL",
     ];
-    let never = ["GETQUOTAROOT INBOX", "XFROB 1", "UID FROB 1", "FETCH", "UID FETCH", "ESEARCH IN (mailboxes INBOX) ALL", "SETMETADATA INBOX (/private/comment \"x\")"];
+    let never = [
+        "GETQUOTAROOT INBOX",
+        "XFROB 1",
+        "UID FROB 1",
+        "FETCH",
+        "UID FETCH",
+        "ESEARCH IN (mailboxes INBOX) ALL",
+        "SETMETADATA INBOX (/private/comment \"x\")",
+    ];
     faults.keep_commands(true);
     let mut person = stand.selected("Archive").await;
     for command in vendor {
@@ -988,7 +998,8 @@ async fn names_in_modified_utf_7_keep_every_octet() {
     let mut direct = direct(&stand.provider).await;
     // RFC 3501 §5.1.3, and names that merely look like it.
     let before = stand.provider.mailboxes(USER).len();
-    let names = ["Entw&APw-rfe", "&ZeVnLIqe-", "A&-B", "a&AOk- b", "&AOkA6A-/&AOk-", "not&encoded", "we\"ird\\", "{5}", "NIL"];
+    let names =
+        ["Entw&APw-rfe", "&ZeVnLIqe-", "A&-B", "a&AOk- b", "&AOkA6A-/&AOk-", "not&encoded", "we\"ird\\", "{5}", "NIL"];
     for name in names {
         let quoted = tollgate::demo::client::imap::quoted(name);
         direct.command(&format!("CREATE {quoted}")).await.unwrap().ok().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -1031,13 +1042,73 @@ async fn names_in_modified_utf_7_keep_every_octet() {
 fn piece() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
     use proptest::prelude::*;
     let words = [
-        "a1 ", "t5 ", "* ", "+ ", "UID ", "FETCH ", "STORE ", "SEARCH ", "COPY ", "MOVE ", "SELECT ", "EXAMINE ",
-        "STATUS ", "LIST ", "APPEND ", "CREATE ", "DELETE ", "RENAME ", "SUBSCRIBE ", "EXPUNGE", "CLOSE", "UNSELECT",
-        "IDLE", "DONE", "NOOP", "SORT ", "THREAD ", "LOGIN ", "INBOX ", "Archive ", "\"Arch", "\\\"", "\" ", "1:* ",
-        "1 ", "(", ") ", "BODY.PEEK[] ", "BODY[HEADER.FIELDS (", "FLAGS ", "+FLAGS ", "\\Flagged", "X-GM-LABELS ",
-        "SUBJECT ", "TEXT ", "\r\n", "\r\n", "\r\n", "\n", "\r", "\0", "{0}\r\n", "{0+}\r\n", "{5}\r\n", "{5+}\r\n",
-        "~{5+}\r\n", "{+5}", "{5", "}", "{99999999999999999999+}\r\n", "\r\nt9 DELETE Archive\r\n",
-        "\"\r\nx DELETE Archive\r\n", "{30+}\r\nx\r\nt1 DELETE Archive\r\n", "(MESSAGES)", "\u{e9}", "%", "]",
+        "a1 ",
+        "t5 ",
+        "* ",
+        "+ ",
+        "UID ",
+        "FETCH ",
+        "STORE ",
+        "SEARCH ",
+        "COPY ",
+        "MOVE ",
+        "SELECT ",
+        "EXAMINE ",
+        "STATUS ",
+        "LIST ",
+        "APPEND ",
+        "CREATE ",
+        "DELETE ",
+        "RENAME ",
+        "SUBSCRIBE ",
+        "EXPUNGE",
+        "CLOSE",
+        "UNSELECT",
+        "IDLE",
+        "DONE",
+        "NOOP",
+        "SORT ",
+        "THREAD ",
+        "LOGIN ",
+        "INBOX ",
+        "Archive ",
+        "\"Arch",
+        "\\\"",
+        "\" ",
+        "1:* ",
+        "1 ",
+        "(",
+        ") ",
+        "BODY.PEEK[] ",
+        "BODY[HEADER.FIELDS (",
+        "FLAGS ",
+        "+FLAGS ",
+        "\\Flagged",
+        "X-GM-LABELS ",
+        "SUBJECT ",
+        "TEXT ",
+        "\r\n",
+        "\r\n",
+        "\r\n",
+        "\n",
+        "\r",
+        "\0",
+        "{0}\r\n",
+        "{0+}\r\n",
+        "{5}\r\n",
+        "{5+}\r\n",
+        "~{5+}\r\n",
+        "{+5}",
+        "{5",
+        "}",
+        "{99999999999999999999+}\r\n",
+        "\r\nt9 DELETE Archive\r\n",
+        "\"\r\nx DELETE Archive\r\n",
+        "{30+}\r\nx\r\nt1 DELETE Archive\r\n",
+        "(MESSAGES)",
+        "\u{e9}",
+        "%",
+        "]",
     ];
     prop_oneof![
         8 => proptest::sample::select(words.to_vec()).prop_map(|w| w.as_bytes().to_vec()),
@@ -1065,11 +1136,17 @@ fn random_octets_never_become_commands_of_their_own_at_the_provider() {
     use proptest::test_runner::{Config as Cases, TestRunner};
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let stand = runtime.block_on(Stand::new());
-    let mut runner = TestRunner::new(Cases { cases: 300, max_shrink_iters: 64, failure_persistence: None, ..Cases::default() });
+    let mut runner =
+        TestRunner::new(Cases { cases: 1500, max_shrink_iters: 32, failure_persistence: None, ..Cases::default() });
     let script = (0..4u8, proptest::collection::vec(piece(), 1..40));
+    let seen = std::sync::atomic::AtomicUsize::new(0);
     let done = runner.run(&script, |(who, pieces)| {
         let octets = pieces.concat();
         let log = runtime.block_on(async {
+            // A client's own command may have deleted it.
+            let mut before = stand.client().await;
+            before.command("CREATE Archive").await;
+            drop(before);
             stand.provider.faults().keep_commands(true);
             let mut client = match who {
                 0 => stand.connect().await,
@@ -1086,6 +1163,7 @@ fn random_octets_never_become_commands_of_their_own_at_the_provider() {
             stand.provider.faults().commands_by_connection()
         });
         let mut last = std::collections::BTreeMap::new();
+        seen.fetch_add(log.len(), std::sync::atomic::Ordering::SeqCst);
         for (connection, command) in log {
             let shown = String::from_utf8_lossy(&command).into_owned();
             // Our tags only, each once, in order: no command came between.
@@ -1101,5 +1179,6 @@ fn random_octets_never_become_commands_of_their_own_at_the_provider() {
         Ok(())
     });
     assert_eq!(done, Ok(()));
+    assert!(seen.into_inner() > 1500, "something must have come through");
     runtime.block_on(stand.gateway.shutdown());
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
 use super::{
-    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, MIN_CONNECTIONS, Network, Provider, SecretSource,
-    TlsMode, files,
+    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, MIN_CONNECTIONS, Network, Provider,
+    SecretSource, TlsMode, files,
 };
 use crate::mail::address::Address;
 

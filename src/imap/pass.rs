@@ -18,9 +18,7 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use crate::upstream::imap::{
-    ImapError, Outcome, Part, Response, Status, Tag, Untagged, UntaggedData, parse_copyuid,
-};
+use crate::upstream::imap::{ImapError, Outcome, Part, Response, Status, Tag, Untagged, UntaggedData, parse_copyuid};
 use crate::wire::imap::Piece;
 
 use super::lanes::Place;
@@ -474,8 +472,7 @@ impl Session {
             } else {
                 let outcome = passing.lease.run(verb.as_bytes()).await.map_err(lost)?;
                 let codes = outcome.code.iter().cloned();
-                let codes: Vec<Bytes> =
-                    codes.chain(outcome.untagged.iter().filter_map(super::scan::ok_code)).collect();
+                let codes: Vec<Bytes> = codes.chain(outcome.untagged.iter().filter_map(super::scan::ok_code)).collect();
                 let told = outcome.untagged.iter().filter(|u| super::scan::ok_code(u).is_none()).cloned().collect();
                 (codes, told, outcome.ok().map(drop).map_err(lost))
             };
@@ -568,7 +565,8 @@ impl Passing {
         }
         let mut moved = Moved { copyuid: None, untagged: Vec::new() };
         let verb = if uid { "UID FETCH" } else { "FETCH" };
-        let found = self.lease.run(format!("{verb} {set} (UID)").as_bytes()).await.and_then(Outcome::ok).map_err(lost)?;
+        let found =
+            self.lease.run(format!("{verb} {set} (UID)").as_bytes()).await.and_then(Outcome::ok).map_err(lost)?;
         let mut uids = Vec::new();
         for u in found.untagged {
             match u.parse() {
