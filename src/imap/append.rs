@@ -148,6 +148,9 @@ impl Session {
         }
         drop(entering);
         lease.give_back();
+        if target.place.is_none() {
+            self.catch_up(&target.mailbox).await?;
+        }
         let Some((validity, uid)) = uid else { return Ok("done".into()) };
         let Some(place) = target.place else { return Ok(format!("[APPENDUID {validity} {uid}] done")) };
         mirror.ask(Op::Sync).await?;

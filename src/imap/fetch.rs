@@ -368,43 +368,50 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
         lease.knows(newest);
     }
     let mut gone = false;
-    let mut sent: VecDeque<(Tag, Job)> = VecDeque::new();
+    let mut sent = Sent::new();
     let mut queue = jobs.into_iter();
     loop {
         while sent.len() < IN_FLIGHT
             && let Some(job) = queue.next()
         {
             let tag = lease.send(format!("UID FETCH {} ({})", job.up, job.command).as_bytes()).await?;
-            sent.push_back((tag, job));
+            sent.push_back((tag, Answer { job, wanted, begun: false, complete: false, mode: Mode::Skip }));
         }
-        let Some((tag, job)) = sent.pop_front() else { break };
-        gone |= !answer(&mut lease, out, tag, job, wanted).await?;
+        if sent.is_empty() {
+            break;
+        }
+        match next_of(&mut lease, &sent).await? {
+            Next::Fetch(text) => stream_one(&mut lease, out, &mut sent, text).await?,
+            Next::Done(at, status) => {
+                let answer = sent.remove(at).map(|(_, a)| a);
+                let begun = answer.as_ref().is_some_and(|a| a.begun);
+                if status != Status::Ok && begun {
+                    return Err(cut_short("the provider refused mid-way"));
+                }
+                gone |= !answer.is_some_and(|a| a.complete);
+            }
+        }
     }
     lease.give_back();
     Ok(gone)
 }
 
-/// Streams the answer to one job; false when the message is gone.
-async fn answer(lease: &mut Lease, out: &mut Out, tag: Tag, job: Job, wanted: &Wanted) -> Result<bool, Fail> {
-    let mut writer = Answer { job, wanted, begun: false, mode: Mode::Skip };
-    let mut complete = false;
-    loop {
-        match next_of(lease, tag).await? {
-            Next::Done(Status::Ok) => return Ok(complete),
-            Next::Done(Status::No | Status::Bad) if writer.begun => {
-                return Err(cut_short("the provider refused mid-way"));
-            }
-            Next::Done(Status::No | Status::Bad) => return Ok(false),
-            Next::Fetch(_) if complete => skip_rest(lease).await?,
-            Next::Fetch(text) => {
-                let done = stream_one(lease, out, &mut writer, text).await;
-                match done {
-                    Ok(done) => complete |= done,
-                    Err(e) if writer.begun => return Err(cut_short(&e.to_string())),
-                    Err(e) => return Err(e),
-                }
-            }
-        }
+/// Commands in flight. RFC 9051 §5.5: a provider may answer several before it
+/// completes the first, as Dovecot does.
+type Sent<'a> = VecDeque<(Tag, Answer<'a>)>;
+
+/// Which command in flight a response answers: the one for its UID, else
+/// (where the UID comes last) the first that isn't answered yet.
+fn answered(sent: &Sent<'_>, uid: Option<u32>) -> Option<usize> {
+    sent.iter().position(|(_, a)| !a.complete && uid.is_none_or(|u| a.job.up.get() == u))
+}
+
+/// The UID among the first items of a response.
+fn uid_of(events: &[Event]) -> Option<u32> {
+    let at = events.iter().position(|e| matches!(e, Event::Item(name) if name.eq_ignore_ascii_case(b"UID")))?;
+    match events.get(at + 1)? {
+        Event::Raw(raw) => std::str::from_utf8(raw).ok()?.parse().ok(),
+        _ => None,
     }
 }
 
@@ -414,24 +421,26 @@ fn cut_short(why: &str) -> Fail {
 
 enum Next {
     Fetch(Bytes),
-    Done(Status),
+    /// The command at this place in the queue is complete.
+    Done(usize, Status),
 }
 
-/// The next FETCH response or the end of the command; all else is skipped.
-async fn next_of(lease: &mut Lease, tag: Tag) -> Result<Next, Fail> {
+/// The next FETCH response or the end of a command; all else is skipped.
+async fn next_of(lease: &mut Lease, sent: &Sent<'_>) -> Result<Next, Fail> {
     loop {
         let Piece::Text(text) = piece(lease).await? else { continue };
         if fetch_head(&text).is_some() {
             return Ok(Next::Fetch(text));
         }
-        let ours = text.strip_prefix(tag.to_string().as_bytes()).and_then(|rest| rest.strip_prefix(b" "));
-        let status = ours.map(|rest| rest.get(..2).map(<[u8]>::to_ascii_uppercase).unwrap_or_default());
+        let after = |tag: &Tag| text.strip_prefix(tag.to_string().as_bytes())?.strip_prefix(b" ");
+        let done = sent.iter().enumerate().find_map(|(i, (tag, _))| after(tag).map(|rest| (i, rest)));
+        let done = done.map(|(i, rest)| (i, rest.get(..2).map(<[u8]>::to_ascii_uppercase).unwrap_or_default()));
         skip_rest(lease).await?;
-        match status.as_deref() {
+        match done {
             None => {}
-            Some(b"OK") => return Ok(Next::Done(Status::Ok)),
-            Some(b"NO") => return Ok(Next::Done(Status::No)),
-            Some(_) => return Ok(Next::Done(Status::Bad)),
+            Some((i, word)) if word == b"OK" => return Ok(Next::Done(i, Status::Ok)),
+            Some((i, word)) if word == b"NO" => return Ok(Next::Done(i, Status::No)),
+            Some((i, _)) => return Ok(Next::Done(i, Status::Bad)),
         }
     }
 }
@@ -448,34 +457,45 @@ async fn skip_rest(lease: &mut Lease) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Reads one FETCH response to its end; whether it was the answer.
-async fn stream_one(lease: &mut Lease, out: &mut Out, writer: &mut Answer<'_>, first: Bytes) -> Result<bool, Fail> {
+/// Reads one FETCH response to its end and passes it on where it is an answer.
+async fn stream_one(lease: &mut Lease, out: &mut Out, sent: &mut Sent<'_>, first: Bytes) -> Result<(), Fail> {
+    let unreadable = |e: super::scan::Unreadable| Fail::No("UNAVAILABLE", e.to_string());
     let mut scan = FetchScan::default();
     let mut events = Vec::new();
     let mut text = Some(first);
+    let mut target = None;
     loop {
         let next = piece(lease).await?;
         let literal = if let Piece::Literal { len } = next { Some(len) } else { None };
+        let mut scanned = Ok(());
         if let Some(t) = text.take() {
-            scan.text(&t, literal, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
+            scanned = scan.text(&t, literal, &mut events);
         }
+        let end = next == Piece::End;
         match next {
             Piece::Literal { .. } => {}
             Piece::Text(t) => text = Some(t),
-            Piece::Chunk(c) => scan.chunk(c, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?,
-            Piece::End => {
-                if !scan.is_done() {
-                    // After a literal the closing text may be all that is left.
-                    scan.text(&Bytes::new(), None, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
-                }
-                for e in events.drain(..) {
-                    writer.event(e, out).await?;
-                }
-                return Ok(writer.begun);
+            Piece::Chunk(c) => scanned = scanned.and_then(|()| scan.chunk(c, &mut events)),
+            // After a literal the closing text may be all that is left.
+            Piece::End if !scan.is_done() => {
+                scanned = scanned.and_then(|()| scan.text(&Bytes::new(), None, &mut events));
             }
+            Piece::End => {}
         }
-        for e in events.drain(..) {
-            writer.event(e, out).await?;
+        if target.is_none() && !events.is_empty() {
+            target = Some(answered(sent, uid_of(&events)));
+        }
+        let answer = target.flatten().and_then(|at| sent.get_mut(at)).map(|(_, a)| a);
+        let passed = match (scanned, answer) {
+            (Err(e), Some(a)) if a.begun => Err(cut_short(&e.to_string())),
+            (Err(e), _) => Err(unreadable(e)),
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(a)) => a.pass(&mut events, end, out).await,
+        };
+        events.clear();
+        passed?;
+        if end {
+            return Ok(());
         }
     }
 }
@@ -483,6 +503,8 @@ async fn stream_one(lease: &mut Lease, out: &mut Out, writer: &mut Answer<'_>, f
 enum Mode {
     /// An item that nobody asked for, or that was answered already.
     Skip,
+    /// The UID, which must be this message's.
+    Uid,
     /// Octets pass as they are.
     Pass,
     /// BODY[]: octets still to drop, octets still to pass, and the renamer.
@@ -496,10 +518,23 @@ struct Answer<'a> {
     job: Job,
     wanted: &'a Wanted,
     begun: bool,
+    /// A response was passed on whole.
+    complete: bool,
     mode: Mode,
 }
 
 impl Answer<'_> {
+    /// Passes on what was read; `end` says that the response is read.
+    async fn pass(&mut self, events: &mut Vec<Event>, end: bool, out: &mut Out) -> Result<(), Fail> {
+        for e in events.drain(..) {
+            if let Err(e) = self.event(e, out).await {
+                return Err(if self.begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e });
+            }
+        }
+        self.complete |= end && self.begun;
+        Ok(())
+    }
+
     async fn event(&mut self, event: Event, out: &mut Out) -> Result<(), Fail> {
         match event {
             Event::Begin { .. } => Ok(()),
@@ -531,7 +566,8 @@ impl Answer<'_> {
         let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
         let header = self.wanted.items.iter().any(|i| matches!(i, Item::Header(..)));
         self.mode = match upper.as_str() {
-            "UID" | "FLAGS" | "MODSEQ" | "RFC822.SIZE" | "INTERNALDATE" => Mode::Skip,
+            "UID" => Mode::Uid,
+            "FLAGS" | "MODSEQ" | "RFC822.SIZE" | "INTERNALDATE" => Mode::Skip,
             "BODY[HEADER]" if header => Mode::Header(Vec::new()),
             body if body == "BODY[]" || body.starts_with("BODY[]<") => match &self.job.whole {
                 None => Mode::Skip,
@@ -557,6 +593,9 @@ impl Answer<'_> {
     async fn raw(&mut self, raw: &Bytes, out: &mut Out) -> Result<(), Fail> {
         match &mut self.mode {
             Mode::Skip => Ok(()),
+            Mode::Uid if raw.as_ref() == self.job.up.to_string().as_bytes() => Ok(()),
+            // The UID came last, and it is another message's.
+            Mode::Uid => Err(Fail::No("UNAVAILABLE", "the provider answered for another message".into())),
             Mode::Pass => Ok(out.write_all(raw).await?),
             Mode::Whole { .. } | Mode::Header(_) => {
                 // A short or missing body may come quoted or as NIL.
@@ -574,7 +613,7 @@ impl Answer<'_> {
 
     async fn literal(&mut self, len: u64, out: &mut Out) -> Result<(), Fail> {
         match &self.mode {
-            Mode::Skip => Ok(()),
+            Mode::Skip | Mode::Uid => Ok(()),
             Mode::Pass => Ok(out.write_all(format!("{{{len}}}\r\n").as_bytes()).await?),
             Mode::Header(_) if len > MAX_HEADER as u64 => {
                 Err(Fail::No("LIMIT", "the header is too large to be shown".into()))
@@ -596,7 +635,7 @@ impl Answer<'_> {
 
     async fn chunk(&mut self, chunk: &Bytes, out: &mut Out) -> Result<(), Fail> {
         match &mut self.mode {
-            Mode::Skip => Ok(()),
+            Mode::Skip | Mode::Uid => Ok(()),
             Mode::Pass => Ok(out.write_all(chunk).await?),
             Mode::Header(all) => {
                 all.extend_from_slice(chunk);
@@ -615,7 +654,7 @@ impl Answer<'_> {
 
     async fn item_end(&mut self, out: &mut Out) -> Result<(), Fail> {
         match std::mem::replace(&mut self.mode, Mode::Skip) {
-            Mode::Skip | Mode::Pass => Ok(()),
+            Mode::Skip | Mode::Uid | Mode::Pass => Ok(()),
             Mode::Whole { mut skip, mut take, renamer } => {
                 let mut rest = Vec::new();
                 if let Some(r) = renamer {

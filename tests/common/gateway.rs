@@ -20,6 +20,7 @@ pub(crate) struct Gateway {
     config: PathBuf,
     pub(crate) imap: u16,
     pub(crate) imaps: u16,
+    pub(crate) imap_starttls: u16,
     pub(crate) smtp: u16,
     pub(crate) web: u16,
     /// Further variables of its environment.
@@ -36,14 +37,16 @@ impl Gateway {
     pub(crate) fn prepare(rest: &str) -> Gateway {
         let scratch = Scratch::new();
         let (imap, imaps, smtp, submissions, web) = (free_port(), free_port(), free_port(), free_port(), free_port());
+        let imap_starttls = free_port();
         let config = format!(
             "state_dir = \"state\"\ncerts_dir = \"certs\"\nhostname = \"localhost\"\n\n[listen]\n\
              imap_plain = [\"127.0.0.1:{imap}\"]\nimaps = [\"127.0.0.1:{imaps}\"]\n\
+             imap_starttls = [\"127.0.0.1:{imap_starttls}\"]\n\
              smtp_plain = [\"127.0.0.1:{smtp}\"]\nsubmissions = [\"127.0.0.1:{submissions}\"]\n\
              web = [\"127.0.0.1:{web}\"]\n\n{rest}"
         );
         let config = scratch.file("gateway.toml", config);
-        Gateway { daemon: None, config, imap, imaps, smtp, web, environment: Vec::new(), scratch }
+        Gateway { daemon: None, config, imap, imaps, imap_starttls, smtp, web, environment: Vec::new(), scratch }
     }
 
     /// Writes the configuration and starts.
@@ -61,7 +64,7 @@ impl Gateway {
         let log = self.scratch.path().join("gateway.log");
         let command = self.prepared(bound_to_us(Signal::SIGTERM, BINARY), &["serve"]);
         let mut daemon = Daemon::start("tollgate", command, &log, Signal::SIGTERM);
-        for port in [self.imap, self.imaps, self.smtp, self.web] {
+        for port in [self.imap, self.imaps, self.imap_starttls, self.smtp, self.web] {
             daemon.wait_for_port(port);
         }
         self.daemon = Some(daemon);
