@@ -19,6 +19,9 @@ use super::uid::{UpstreamUid, ViewUid, sequence_set};
 use super::view::{Audience, Entry, Source};
 use super::watch::{WatchError, Watcher};
 
+/// UIDs named in one command: RFC 7162 §4 has lines kept below 8192 octets.
+const UIDS_PER_COMMAND: usize = 700;
+
 impl Watcher {
     /// Does what a session asked and answers it.
     pub(super) async fn handle(&mut self, op: Op) -> Result<(), WatchError> {
@@ -127,8 +130,13 @@ impl Watcher {
             FlagChange::Add => "+",
             FlagChange::Remove => "-",
         };
-        let set = set_of(uids);
-        self.command(format!("UID STORE {set} {sign}FLAGS ({})", flags.join(" ")).as_bytes()).await?;
+        // RFC 9051 §9, `store-att-flags`: a list may stand without
+        // parentheses. Inside them some servers take a keyword NIL for none.
+        let flags = flags.join(" ");
+        let list = if has_flag(&flags.split(' ').collect::<Vec<_>>(), "NIL") { flags } else { format!("({flags})") };
+        for set in sets_of(uids) {
+            self.command(format!("UID STORE {set} {sign}FLAGS {list}").as_bytes()).await?;
+        }
         Ok(())
     }
 
@@ -159,7 +167,16 @@ impl Watcher {
     }
 
     async fn copy_out(&mut self, uids: &[UpstreamUid], mailbox: &[u8], moving: bool) -> Result<Copied, ImapError> {
-        let set = set_of(uids);
+        let mut all = Copied::default();
+        for set in sets_of(uids) {
+            let Copied { uidvalidity, pairs } = self.copy_set(&set, mailbox, moving).await?;
+            all.uidvalidity = uidvalidity;
+            all.pairs.extend(pairs);
+        }
+        Ok(all)
+    }
+
+    async fn copy_set(&mut self, set: &str, mailbox: &[u8], moving: bool) -> Result<Copied, ImapError> {
         let target = super::pass::quote(mailbox);
         let has = |name: &str| self.connection.capabilities().has(name);
         let (can_move, uidplus) = (has("MOVE"), has("UIDPLUS"));
@@ -189,7 +206,9 @@ impl Watcher {
             return Ok(());
         }
         if self.connection.capabilities().has("UIDPLUS") {
-            self.command(format!("UID EXPUNGE {}", set_of(uids)).as_bytes()).await?;
+            for set in sets_of(uids) {
+                self.command(format!("UID EXPUNGE {set}").as_bytes()).await?;
+            }
             return Ok(());
         }
         // Without UIDPLUS a plain EXPUNGE takes every deleted message of
@@ -332,9 +351,10 @@ fn local_counter(account: &crate::account::AccountId) -> Vec<u8> {
     format!("locals\0{account}").into_bytes()
 }
 
-fn set_of(uids: &[UpstreamUid]) -> String {
+/// The UIDs as ascending sets, each short enough for one command.
+fn sets_of(uids: &[UpstreamUid]) -> Vec<String> {
     let mut numbers: Vec<u32> = uids.iter().map(|u| u.get()).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    sequence_set(&numbers)
+    numbers.chunks(UIDS_PER_COMMAND).map(sequence_set).collect()
 }
