@@ -27,6 +27,8 @@ pub(super) struct Doc {
     pub(super) lang: Option<Lang>,
     /// Visible characters of own text.
     pub(super) length: usize,
+    /// A telephone number stands in the text.
+    pub(super) has_number: bool,
 }
 
 impl Sentence {
@@ -77,7 +79,8 @@ impl Doc {
         };
         let mut all: Vec<Sentence> = sentences(&subject).into_iter().map(|s| make(s, true)).collect();
         all.extend(sentences(&body).into_iter().map(|s| make(s, false)));
-        Doc { sentences: all, lang, length }
+        let has_number = all.iter().any(|s| has_telephone(&s.text));
+        Doc { sentences: all, lang, length, has_number }
     }
 
     /// Distinct phrases of a class outside formulas, and how many of the
@@ -112,6 +115,16 @@ impl Doc {
     pub(super) fn around(&self, n: usize) -> &[Sentence] {
         &self.sentences[n.saturating_sub(1)..(n + 2).min(self.sentences.len())]
     }
+}
+
+/// A run of seven to fifteen digits with the marks of telephone numbers.
+fn has_telephone(text: &str) -> bool {
+    text.split(|c: char| !(c.is_ascii_digit() || matches!(c, ' ' | '-' | '+' | '(' | ')' | '/' | '.')))
+        .map(|run| run.trim_matches([' ', '.', '/', '-']))
+        .any(|run| {
+            let digits = run.bytes().filter(u8::is_ascii_digit).count();
+            (7..=15).contains(&digits) && (run.contains('-') || run.contains(' ') || run.starts_with(['+', '0', '(']))
+        })
 }
 
 /// The start and, of a long text, the end.

@@ -100,6 +100,9 @@ fn urgency(case: &Case<'_>, sheet: &mut Sheet) -> f64 {
 /// Hours within which a deadline outweighs "no rush".
 const SAME_DAY: f64 = 12.0;
 
+/// Hours within which a failure with a deadline needs someone.
+const SOON: f64 = 36.0;
+
 fn hours_left(asked: &Asked, now: i64) -> f64 {
     (asked.at - now) as f64 / 3600.0
 }
@@ -121,25 +124,32 @@ fn grounds(case: &Case<'_>) -> Vec<(String, f64)> {
         let with_ask = doc.sentences.iter().any(|s| s.has_plain(Class::Urgent) && sentence_asks(s, case.facts));
         out.push((format!("says urgent: \"{}\"", first(Class::Urgent)), if with_ask { 0.60 } else { 0.42 }));
     }
-    if doc.has(Class::Live) {
-        // Without an ask, "waiting" and "here" tell, they don't call.
-        let weight = match (person, case.signals.has(Signal::Ask), doc.count(Class::Live).0) {
-            (false, _, _) => 0.15,
-            (true, true, 1) => 0.54,
-            (true, true, _) => 0.68,
-            (true, false, _) => 0.38,
-        };
-        out.push((format!("happening now: \"{}\"", first(Class::Live)), weight));
-    }
-    if doc.has(Class::Incident) {
-        let weight = if person { 0.50 } else { 0.35 };
-        out.push((format!("an incident: \"{}\"", first(Class::Incident)), weight));
-    }
+    let asks = case.signals.has(Signal::Ask);
+    // Without an ask, "waiting" and "broken" tell, they don't call; from a
+    // machine they are its usual words.
+    let mut now = |class: Class, seen: &str, machine: f64, told: f64, asked: f64| {
+        if doc.has(class) {
+            let weight = if !person {
+                machine
+            } else if asks {
+                asked
+            } else {
+                told
+            };
+            out.push((format!("{seen}: \"{}\"", first(class)), weight));
+        }
+    };
+    now(Class::Live, "happening now", 0.15, 0.40, 0.66);
+    now(Class::Incident, "an incident", 0.35, 0.52, 0.66);
+    now(Class::Trouble, "trouble", 0.20, 0.30, 0.40);
+    now(Class::Call, "wants a call", 0.10, 0.40, if doc.has_number { 0.55 } else { 0.45 });
     if case.signals.has(Signal::Ask) && !case.facts.bulk {
         out.push(("asks".to_owned(), if case.facts.copied || case.facts.list { 0.06 } else { 0.15 }));
     }
     if case.signals.has(Signal::Failure) {
-        out.push((format!("a failure: \"{}\"", first(Class::Failure)), 0.18));
+        let soon = case.asked.is_some_and(|a| hours_left(a, case.now) <= SOON);
+        let weight = if soon && case.facts.failure.0 >= 2 { 0.42 } else { 0.18 };
+        out.push((format!("a failure: \"{}\"", first(Class::Failure)), weight));
     }
     if case.signals.has(Signal::Code) {
         out.push(("a one-time code".to_owned(), 0.60));

@@ -254,7 +254,10 @@ fn is_failure(x: &Evidence<'_>, f: &Facts) -> bool {
 }
 
 fn is_transactional(x: &Evidence<'_>, f: &Facts) -> bool {
-    if x.reading.report == Some(Report::Disposition) {
+    // An absence note is a record, even where it is one of a machine's few words.
+    let replied =
+        x.fields.first("Auto-Submitted").is_some_and(|v| v.trim().to_ascii_lowercase().starts_with("auto-replied"));
+    if x.reading.report == Some(Report::Disposition) || replied {
         return true;
     }
     let promotional = f.promo.0 + 2 * f.promo.1;
@@ -403,7 +406,19 @@ fn deadline(x: &Evidence<'_>, f: &Facts) -> Option<Asked> {
             }
         }
     }
+    if found.is_empty() {
+        found.extend(by_then(x, f));
+    }
     found.into_iter().min_by_key(|a| a.at)
+}
+
+/// "The call starts at 11:30. Can you fix it before then?"
+fn by_then(x: &Evidence<'_>, f: &Facts) -> Option<Asked> {
+    let all = &x.doc.sentences;
+    let n = all.iter().position(|s| s.has(Class::Then) && sentence_asks(s, f))?;
+    let named = all[..=n].iter().rev().take(3).flat_map(|s| s.moments.iter().map(move |m| (s, m)));
+    let (s, m) = named.filter(|(_, m)| m.at > x.now).min_by_key(|(_, m)| m.at)?;
+    Some(Asked { at: m.at, words: s.text.get(m.start..m.end).unwrap_or_default().to_owned(), exact: m.exact })
 }
 
 fn is_deadline(doc: &Doc, n: usize, s: &Sentence, m: &Moment, f: &Facts) -> bool {

@@ -132,3 +132,25 @@ fn machines_are_told_from_people() {
     assert!(trace("Auto-Submitted: auto-replied\r\n", "x", "y").signals.has(Signal::Automated));
     assert!(!trace("Auto-Submitted: no\r\n", "x", "y").signals.has(Signal::Automated));
 }
+
+#[test]
+fn then_means_the_time_that_was_named() {
+    let t = trace("", "Deck", "The call starts at 11:30 and slide nine is wrong. Can you fix it before then?");
+    assert_eq!(t.deadline.unwrap().local, "2026-11-04T11:30:00+01:00");
+}
+
+#[test]
+fn what_happens_now_pushes_and_what_happened_does_not() {
+    let lane = |text: &str| trace("", "x", text).verdict.lane;
+    use crate::lane::Lane;
+    assert_eq!(lane("I'm standing outside and the door is locked. Can you let me in?"), Lane::Push);
+    assert_eq!(lane("Checkout has been returning 500s since nine. Can you roll it back?"), Lane::Push);
+    assert_eq!(lane("Could you review the notes on last month's outage?"), Lane::Queue);
+    assert_eq!(lane("Give me a call when you have time, no rush."), Lane::Queue);
+}
+
+#[test]
+fn an_absence_note_is_a_record() {
+    let t = trace("Auto-Submitted: auto-replied\r\n", "Automatic reply: x", "I am out of office until Monday.");
+    assert_eq!(t.verdict.lane, crate::lane::Lane::Info);
+}

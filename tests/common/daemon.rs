@@ -1,5 +1,6 @@
 //! A program that runs beside the test and is ended by its process id.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -14,6 +15,14 @@ use super::PATIENCE;
 
 /// How many of the last lines of its log are shown when a test fails.
 const SHOWN_LINES: usize = 60;
+
+/// A command for `program` that ends with this process, should it be killed
+/// before it can end what it started.
+pub(crate) fn bound_to_us(ask: Signal, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.arg("--pdeathsig").arg(ask.as_str().trim_start_matches("SIG")).arg("--").arg(program);
+    command
+}
 
 /// A running program, leader of its own process group.
 #[derive(Debug)]

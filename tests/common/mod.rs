@@ -20,6 +20,7 @@ pub(crate) mod scratch;
 pub(crate) mod sink;
 pub(crate) mod smtp;
 pub(crate) mod tls;
+pub(crate) mod transcript;
 pub(crate) mod wire;
 pub(crate) mod world;
 

@@ -3,17 +3,26 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (Then, "bis dahin|vorher noch|davor noch"),
+    (
+        Trouble,
+        "ausfall|down|unfall|verletzt|gestohlen|gehackt|kompromittiert|datenleck|datenverlust|stromausfall|rauch|panne|brand|feuer|klinik|krankenhaus|fieber",
+    ),
+    (
+        Call,
+        "ruf mich|rufen sie mich|rufen sie bitte|rufen sie uns|ruf bitte|ruf an|ruf kurz an|ruf zurück|rückruf|bitte anrufen",
+    ),
     (
         Urgent,
         "dringend|dringende|dringender|dringendst|eilt|eilig|eilige|sofort|sofortige|umgehend|so schnell wie möglich|so bald wie möglich|schnellstmöglich|schnellstens|unverzüglich|baldmöglichst|auf der stelle|notfall|asap|brennt|möglichst sofort",
     ),
     (
         Live,
-        "in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|ruf mich|rufen sie mich|rufen sie bitte|rufen sie uns|ruf bitte|ruf an|ruf kurz an|ruf zurück|rückruf|bitte anrufen|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
+        "wartet unten|wartet im|warten im|warten unten|steht unten|komm runter|komme nicht ins|ist da und|sonst nimmt er|bin ausgesperrt|ich bin unten|am bahnhof|am flughafen|am empfang|in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
     ),
     (
         Incident,
-        "ausgefallen|ausfall|nicht erreichbar|steht still|down|funktioniert nicht mehr|geht nicht mehr|abgestürzt|krankenhaus|klinik|notaufnahme|unfall|verletzt|fieber|gestürzt|feuer|brand|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|gestohlen|gehackt|kompromittiert|datenleck|datenverlust|stromausfall|kein strom|rauch|gasgeruch|kunden können nicht|niemand kann sich|können keine|panne",
+        "läuft wasser|gebrochen|eingeliefert|ins krankenhaus|im krankenhaus|in die klinik|hat sich verletzt|hat fieber|geht nichts mehr|überhitzt|wir verlieren|brennt es|es brennt|ist ausgefallen|ist down|ausgefallen|nicht erreichbar|steht still|funktioniert nicht mehr|geht nicht mehr|abgestürzt|notaufnahme|gestürzt|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|kein strom|gasgeruch|kunden können nicht|niemand kann sich|können keine",
     ),
     (
         Calm,
@@ -29,7 +38,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Scheduling,
-        "termin verschieben|termin am|termin absagen|termin vereinbaren|termin finden|terminvorschlag|terminvorschläge|terminabsprache|terminanfrage|terminfindung|terminverschiebung|neuer termin|neuen termin|anderen termin|ausweichtermin|verschieben|verschoben|vorverlegen|verlegen|passt dir|passt es dir|passt ihnen|passt es ihnen|ihnen passen|dir passen|passen würde|würde dir passen|passt euch|passen dir|passen ihnen|hast du zeit|haben sie zeit|hättest du zeit|hätten sie zeit|habt ihr zeit|wann hast du|wann haben sie|wann hättest|wann passt|wann können wir|wann könnten wir|bist du frei|sind sie verfügbar|wären sie verfügbar|verfügbarkeit|treffen wir uns|uns treffen|wollen wir uns|sollen wir uns|können wir uns|könnten wir uns|mittagessen|auf einen kaffee|kaffee trinken|kurz telefonieren|telefonieren|telefontermin|zeitfenster|uhrzeit|zusammensetzen|besprechung verschieben|meeting verschieben|absagen|einladung zum gespräch|vorstellungsgespräch",
+        "zeit für einen|zeit für ein|zeit für eine|für einen kaffee|auf ein bier|zum mittagessen|zum essen|ein treffen|termin verschieben|termin am|termin absagen|termin vereinbaren|termin finden|terminvorschlag|terminvorschläge|terminabsprache|terminanfrage|terminfindung|terminverschiebung|neuer termin|neuen termin|anderen termin|ausweichtermin|verschieben|verschoben|vorverlegen|verlegen|passt dir|passt es dir|passt ihnen|passt es ihnen|ihnen passen|dir passen|passen würde|würde dir passen|passt euch|passen dir|passen ihnen|hast du zeit|haben sie zeit|hättest du zeit|hätten sie zeit|habt ihr zeit|wann hast du|wann haben sie|wann hättest|wann passt|wann können wir|wann könnten wir|bist du frei|sind sie verfügbar|wären sie verfügbar|verfügbarkeit|treffen wir uns|uns treffen|wollen wir uns|sollen wir uns|können wir uns|könnten wir uns|mittagessen|auf einen kaffee|kaffee trinken|kurz telefonieren|telefonieren|telefontermin|zeitfenster|uhrzeit|zusammensetzen|besprechung verschieben|meeting verschieben|absagen|einladung zum gespräch|vorstellungsgespräch",
     ),
     (
         Transactional,

@@ -3,17 +3,23 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (Then, "before then|by then|until then|before that"),
+    (
+        Trouble,
+        "outage|data loss|data breach|compromised|accident|ambulance|crashed|unreachable|smoke|stopped working|broke down|hospital|checkout is",
+    ),
+    (Call, "call me|ring me|give me a call|phone me|call back|call my|call us now"),
     (
         Urgent,
         "urgent|urgently|asap|as soon as possible|as soon as you can|immediately|right away|emergency|time-sensitive|time sensitive|at once|without delay|cannot wait|can't wait|drop everything|straight away|straightaway|this minute|immediate attention",
     ),
     (
         Live,
-        "on the line|on the phone with|waiting for you|waiting on you|waiting outside|i'm outside|i am outside|in the lobby|at the door|at reception|is here now|are here now|right now|call me|ring me|give me a call|phone me|call back|call my|call us now|pick up your phone|are you there|are you around|you there?|where are you|blocked on you|stuck until you|can't start without|can't continue without|on hold with|closes today|doors close|leaves in|boarding|starting now|starts in|just started|we are live|we're live|come get|come and get|pick him up|pick her up|pick them up|collect him|collect her|standing here|standing outside|locked out|can't get in|cannot get in",
+        "let me in|let us in|waiting in the|waiting at the|waiting downstairs|is outside|are outside|arrived and|has arrived and|won't let me|need someone to|someone needs to|stranded|missed my|at the gate|at the airport|gate closes|about to start|about to leave|about to sign|about to close|withdraw the offer|before he leaves|before she leaves|before they leave|on the line|on the phone with|waiting for you|waiting on you|waiting outside|i'm outside|i am outside|in the lobby|at the door|at reception|is here now|are here now|right now|pick up your phone|are you there|are you around|you there?|where are you|blocked on you|stuck until you|can't start without|can't continue without|on hold with|closes today|doors close|leaves in|boarding|starting now|starts in|just started|we are live|we're live|come get|come and get|pick him up|pick her up|pick them up|collect him|collect her|standing here|standing outside|locked out|can't get in|cannot get in",
     ),
     (
         Incident,
-        "is down|went down|are down|has gone down|outage|not responding|production is|prod is|can't log in|cannot log in|data loss|data breach|compromised|leaking|water is coming|on fire|flooded|flooding|hospital|accident|ambulance|injured|emergency room|passed out|was stolen|been stolen|power is out|no power|crashed|sev1|sev-1|sev 1|major incident|unreachable|stopped working|has a fever|had a fall|fell and|bleeding|broke down|smoke|gas smell|all orders are failing|checkout is|customers can't|customers cannot|users can't|users cannot",
+        "losing orders|losing money|losing sales|losing customers|throwing errors|are failing|payments are failing|is failing|returning 500*|hurt his|hurt her|fell in|fell from|fell off|roll it back now|taken to hospital|taken to the hospital|in the emergency|water is running|burst pipe|is overheating|lost power|can't breathe|has been admitted|we can't ship|can't process any|stuck in the lift|stuck in the elevator|is down|went down|are down|has gone down|not responding|production is|prod is|can't log in|cannot log in|leaking|water is coming|on fire|flooded|flooding|injured|emergency room|passed out|was stolen|been stolen|power is out|no power|sev1|sev-1|sev 1|major incident|has a fever|had a fall|fell and|bleeding|gas smell|all orders are failing|customers can't|customers cannot|users can't|users cannot",
     ),
     (
         Calm,
@@ -46,7 +52,7 @@ pub(super) const WORDS: &[Row] = &[
     (Reset, "reset your password|password reset|reset password|magic link|sign-in link|login link|log-in link"),
     (
         Promo,
-        "% off|sale|discount|discounts|save up to|save big|deals|special offer|exclusive offer|our offer|offers|coupon|promo code|use code|voucher|free shipping|free delivery|shop now|shop the|buy now|order now|limited time|limited-time|last chance|don't miss|exclusive|exclusives|black friday|cyber monday|new arrivals|new collection|new in|just dropped|just landed|bestseller*|best seller*|clearance|flash sale|register now|sign up today|sign up now|upgrade now|upgrade to|free trial|webinar|giveaway|win a|earn points|bonus points|loyalty|members only|starting at|from only|gift guide|recommended for you|picked for you|you may also like|introducing|save your seat|reserve your seat|early bird|hours only|ends tonight|ends soon|while supplies last|while stocks last|treat yourself|must-have*|limited edition|book now|claim your|unlock|get yours|special price|half price|lowest price*|best price*|new season|the perfect gift|trending now|boost your|grow your business|case study|demo today|book a demo",
+        "your cart|complete your purchase|left something behind|back in stock|price drop|sneak peek|book your|special for you|% off|sale|discount|discounts|save up to|save big|deals|special offer|exclusive offer|our offer|offers|coupon|promo code|use code|voucher|free shipping|free delivery|shop now|shop the|buy now|order now|limited time|limited-time|last chance|don't miss|exclusive|exclusives|black friday|cyber monday|new arrivals|new collection|new in|just dropped|just landed|bestseller*|best seller*|clearance|flash sale|register now|sign up today|sign up now|upgrade now|upgrade to|free trial|webinar|giveaway|win a|earn points|bonus points|loyalty|members only|starting at|from only|gift guide|recommended for you|picked for you|you may also like|introducing|save your seat|reserve your seat|early bird|hours only|ends tonight|ends soon|while supplies last|while stocks last|treat yourself|must-have*|limited edition|book now|claim your|unlock|get yours|special price|half price|lowest price*|best price*|new season|the perfect gift|trending now|boost your|grow your business|case study|demo today|book a demo",
     ),
     (
         Newsletter,

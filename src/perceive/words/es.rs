@@ -3,17 +3,26 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (Then, "para entonces|antes de eso|antes de entonces"),
+    (
+        Trouble,
+        "caída|no funciona|accidente|herido|herida|fiebre|incendio|fuego|fuga|inundación|robado|robo|comprometida|comprometido|filtración|apagón|humo|avería|averiado|hospital|urgencias",
+    ),
+    (
+        Call,
+        "llámame|llámeme|llámanos|llámenos|llama al|llame al|devuélveme la llamada|devuélvame la llamada|llamar al|dame un toque",
+    ),
     (
         Urgent,
         "urgente|urgentes|urgentemente|urgencia|con urgencia|inmediatamente|de inmediato|inmediata|ya mismo|ahora mismo|cuanto antes|lo antes posible|lo más pronto posible|a la mayor brevedad|sin demora|en seguida|enseguida|asap|emergencia|corre prisa|urge",
     ),
     (
         Live,
-        "al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|llámame|llámeme|llámanos|llámenos|llama al|llame al|devuélveme la llamada|devuélvame la llamada|llamar al|dame un toque|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
+        "esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
     ),
     (
         Incident,
-        "caído|caída|se cayó|se ha caído|no responde|no funciona|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|hospital|urgencias|accidente|herido|herida|fiebre|incendio|fuego|fuga|inundación|inundado|robado|robaron|robo|hackeado|hackearon|comprometida|comprometido|filtración|sin luz|apagón|humo|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|avería|averiado|está parado|está parada",
+        "en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
     ),
     (
         Calm,

@@ -3,17 +3,26 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (Then, "d'ici là|avant cela|avant ça"),
+    (
+        Trouble,
+        "panne|coupure|accident|blessé|blessée|incendie|feu|fuite|inondation|volé|volée|compromis|fuite de données|bloqué|bloquée|fumée|chute|hôpital|fièvre|inaccessible",
+    ),
+    (
+        Call,
+        "rappelle-moi|rappelez-moi|rappelle moi|rappelez moi|appelle-moi|appelez-moi|appelle moi|appelez moi|appelez le|appelle le|merci de rappeler|merci de me rappeler|merci d'appeler|passe-moi un coup de fil|joignable au",
+    ),
     (
         Urgent,
         "urgent|urgente|urgents|urgentes|urgence|d'urgence|en urgence|très urgent|immédiatement|immédiat|tout de suite|au plus vite|le plus vite possible|dès que possible|le plus tôt possible|sans délai|sans attendre|dans les plus brefs délais|asap|presse|ça urge",
     ),
     (
         Live,
-        "en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|rappelle-moi|rappelez-moi|rappelle moi|rappelez moi|appelle-moi|appelez-moi|appelle moi|appelez moi|appelez le|appelle le|merci de rappeler|merci de me rappeler|merci d'appeler|passe-moi un coup de fil|joignable au|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
+        "est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
     ),
     (
         Incident,
-        "en panne|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|inaccessible|panne|coupure|hôpital|urgences|accident|blessé|blessée|fièvre|incendie|feu|fuite|inondation|inondé|volé|volée|piraté|piratée|compromis|fuite de données|plus d'électricité|bloqué|bloquée|fumée|odeur de gaz|chute|samu|pompiers|ne peuvent plus|impossible de se connecter",
+        "personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|en panne|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
     ),
     (
         Calm,

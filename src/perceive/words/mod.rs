@@ -59,8 +59,14 @@ pub(super) enum Class {
     Urgent,
     /// Someone waits or calls at this moment.
     Live,
-    /// Something broke or someone is hurt.
+    /// Asks to be called.
+    Call,
+    /// Something broke or someone is hurt, now.
     Incident,
+    /// A word for trouble, which may be past or other people's.
+    Trouble,
+    /// "By then": a time that was named before.
+    Then,
     /// Says that nothing is needed or nothing hurries.
     Calm,
     /// Asks the reader for something.

@@ -183,6 +183,7 @@ mod tests {
     fn commands_are_read_in_any_case() {
         assert_eq!(parse_command(b"ehlo client.example"), Ok(Command::Ehlo("client.example".into())));
         assert_eq!(parse_command(b"DATA "), Ok(Command::Data));
+        assert_eq!(parse_command(b"starttls"), Ok(Command::StartTls));
         assert_eq!(parse_command(b"NOOP whatever"), Ok(Command::Noop));
         let initial = Some("=".to_owned());
         assert_eq!(parse_command(b"auth plain ="), Ok(Command::Auth { mechanism: "PLAIN".into(), initial }));
@@ -203,7 +204,8 @@ mod tests {
             (&b"FROB x"[..], Unknown),
             (b"", Unknown),
             (b"DATAX", Unknown),
-            (b"STARTTLS", NotImplemented),
+            (b"STARTTLS now", Syntax("the command takes no argument")),
+            (b"EXPN list", NotImplemented),
             (b"BDAT 10 LAST", NotImplemented),
             (b"DATA x", Syntax("the command takes no argument")),
             (b"EHLO", Syntax("a client name is needed")),

@@ -1,0 +1,20 @@
+//! Other people's mail clients, through the gateway, with a real Dovecot
+//! behind it: mbsync, neomutt, curl, imaplib, IMAPClient's own live test,
+//! aioimaplib, OfflineIMAP, getmail, Thunderbird.
+//!
+//! Each test asks both sides: what the client saw, and what Dovecot really
+//! holds. `bash tests/run imap` installs the clients and runs them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod clients_of;
+mod corpus;
+mod curl;
+mod holdings;
+mod idle;
+mod imaplib;
+mod many;
+mod mbsync;
+mod python;
+mod stand;
