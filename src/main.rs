@@ -2,10 +2,6 @@
 
 use std::process::ExitCode;
 
-/// glibc keeps what one PIN check takes (19 MiB); this one gives it back.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     tollgate::cli::main()
 }

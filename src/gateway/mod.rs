@@ -98,6 +98,12 @@ impl Gateway {
     pub async fn start(config: Config) -> Result<Gateway, StartError> {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
+        // Files that no hold names are left from submissions that got no 250.
+        let live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        let swept = core.store.blobs().sweep(&live)?;
+        if swept > 0 {
+            tracing::info!("{swept} files of unfinished submissions were removed");
+        }
         let (tls, cert) = certs::server_config(&config)?;
         let imaps = bind(Face::Imaps, &config.listen.imaps).await?;
         let submissions = bind(Face::Submissions, &config.listen.submissions).await?;

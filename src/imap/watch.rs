@@ -529,8 +529,27 @@ impl Watcher {
             let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
             self.mirror.perceiving.send_replace(false);
             fetched?;
+            if self.exists != self.order.len() {
+                self.reorder().await?;
+            }
         }
         self.mirror.state().synced = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Learns the sequence numbers anew, where the provider's count and ours
+    /// disagree, and places what was missed.
+    async fn reorder(&mut self) -> Result<(), WatchError> {
+        let there = self.uids_and_flags().await?;
+        self.order = there.iter().map(|(u, _)| *u).collect();
+        self.flags.extend(there);
+        let missing: Vec<u32> = {
+            let state = self.mirror.state();
+            self.order.iter().filter(|u| !state.messages.contains_key(u)).map(|u| u.get()).collect()
+        };
+        for chunk in missing.chunks(UIDS_PER_FETCH) {
+            self.fetch_new(&sequence_set(chunk), true, &mut HashMap::new()).await?;
+        }
         Ok(())
     }
 
@@ -617,13 +636,21 @@ fn known_row(rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>, a:
 
 fn arrived(items: &FetchItems, with_body: bool) -> Option<Arrived> {
     let uid = items.uid.and_then(UpstreamUid::new)?;
-    let size = items.size?;
-    let date = String::from_utf8_lossy(items.internaldate.as_ref()?).into_owned();
     let body = items.other.iter().find(|(name, _)| name.to_ascii_uppercase().starts_with(b"BODY["));
     let prefix = match body {
         Some((_, Value::Literal(b) | Value::Quoted(b))) => Some(b.to_vec()),
         Some((_, Value::Raw(_) | Value::Nil)) if with_body => Some(Vec::new()),
         _ => None,
+    };
+    // Flags of a message that is known may come at any time, and are no arrival.
+    if items.size.is_none() && prefix.is_none() {
+        return None;
+    }
+    // What a provider leaves out is no reason to hide a message.
+    let size = items.size.unwrap_or_else(|| prefix.as_ref().map_or(0, |p| p.len() as u64));
+    let date = match &items.internaldate {
+        Some(date) => String::from_utf8_lossy(date).into_owned(),
+        None => super::ops::internaldate(now()),
     };
     let flags = items.flags.as_ref().map(|f| strings(f)).unwrap_or_default();
     Some(Arrived { uid, flags, size, date, prefix })
