@@ -19,7 +19,7 @@ use super::lanes::Place;
 use super::mirror::{Mirror, Op};
 use super::pool::Lease;
 use super::select::{name_of, ready};
-use super::session::{Fail, Selection, Session};
+use super::session::{Fail, Session};
 use super::uid::UpstreamUid;
 
 /// Largest draft of an agent, in octets.
@@ -159,7 +159,9 @@ impl Session {
         }
         drop(entering);
         lease.give_back();
-        self.tell_passed(&target.mailbox).await?;
+        if target.place.is_none() {
+            self.catch_up(&target.mailbox).await?;
+        }
         let Some((validity, uid)) = uid else { return Ok("done".into()) };
         let Some(place) = target.place else { return Ok(format!("[APPENDUID {validity} {uid}] done")) };
         mirror.ask(Op::Sync).await?;
@@ -169,20 +171,6 @@ impl Session {
             Some(uid) => format!("[APPENDUID {validity} {uid}] done"),
             None => "done".into(),
         })
-    }
-
-    /// RFC 9051 §6.3.12: who appends to the selected mailbox is told so at
-    /// once. The message went in over another connection than the selected one.
-    async fn tell_passed(&mut self, mailbox: &[u8]) -> Result<(), Fail> {
-        let Selection::Pass(passing) = &mut self.selection else { return Ok(()) };
-        if passing.name() != mailbox {
-            return Ok(());
-        }
-        for u in passing.noop().await? {
-            self.write(&u.text).await?;
-            self.write(b"\r\n").await?;
-        }
-        Ok(())
     }
 
     /// Announces the message to the provider and waits for its consent.

@@ -440,9 +440,8 @@ impl Round<'_> {
         if begun && let Some(flight) = at.and_then(|at| self.live.get_mut(at)) {
             flight.answered = true;
         }
-        // An error inside a response that the client saw the start of, or
-        // after others were passed on, leaves no way to answer NO in peace.
-        done.map_err(|e| if begun { cut_short(&e.to_string()) } else { e })
+        // A response that the client saw the start of can't be taken back.
+        done.map_err(|e| if begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e })
     }
 }
 

@@ -15,7 +15,7 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use crate::upstream::imap::{Part, Response, Status, Tag, Untagged, parse_copyuid};
+use crate::upstream::imap::{Part, Response, Status, Tag, parse_copyuid};
 use crate::wire::imap::Piece;
 
 use super::lanes::Place;
@@ -42,15 +42,6 @@ impl Passing {
     /// The mailbox's name.
     pub fn name(&self) -> &[u8] {
         &self.name
-    }
-
-    /// What the provider tells at a NOOP. The mailbox's connection is lost
-    /// with what the client knows of it when it can't be asked.
-    pub(super) async fn noop(&mut self) -> Result<Vec<Untagged>, Fail> {
-        match self.lease.run(b"NOOP").await {
-            Ok(outcome) => Ok(outcome.untagged),
-            Err(e) => Err(Fail::Bye(e.to_string())),
-        }
     }
 
     /// CLOSE at the provider.
