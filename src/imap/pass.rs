@@ -141,6 +141,21 @@ impl Session {
         )
     }
 
+    /// Tells what another connection of this session put into the selected
+    /// mailbox. RFC 9051 §6.3.12: after APPEND, EXISTS comes before the OK.
+    pub(super) async fn catch_up(&mut self, mailbox: &[u8]) -> Result<(), Fail> {
+        let Selection::Pass(passing) = &mut self.selection else { return Ok(()) };
+        if passing.name != mailbox {
+            return Ok(());
+        }
+        let outcome = passing.lease.run(b"NOOP").await.and_then(|o| o.ok()).map_err(|e| Fail::Bye(e.to_string()))?;
+        for u in &outcome.untagged {
+            self.write(&u.text).await?;
+            self.write(b"\r\n").await?;
+        }
+        Ok(())
+    }
+
     /// A command over a passed-through mailbox.
     pub(super) async fn pass_command(&mut self, tag: &str, raw: &Bytes, command: &Command<'_>) -> Result<(), Fail> {
         let done = self.pass_inner(tag, raw, command).await;
