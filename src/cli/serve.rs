@@ -82,11 +82,17 @@ pub(super) fn run(config: Config) -> Outcome {
 
 async fn until_told(config: Config) -> Outcome {
     let gateway = Gateway::start(config).await.map_err(start_failure)?;
-    println!("{}", banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
+    tell(&banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
     told_to_end().await.map_err(|e| Failure::new(Exit::Software, "signal", e))?;
-    println!("Stopping.");
+    tell("Stopping.");
     gateway.shutdown().await;
     Ok(())
+}
+
+/// Says something to whoever started it; a gateway goes on when nobody reads.
+fn tell(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Where the gateway really listens.
