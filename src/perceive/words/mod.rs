@@ -171,6 +171,11 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     Lexicon { automaton, entries }
 });
 
+/// Builds the automaton, which takes a while, unless that is done.
+pub(super) fn warm() {
+    LazyLock::force(&LEXICON);
+}
+
 /// Every phrase in a normalised text, in order of their ends; phrases of
 /// languages that aren't `spoken` are left out.
 pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
