@@ -15,7 +15,7 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use crate::upstream::imap::{Part, Response, Tag, parse_copyuid};
+use crate::upstream::imap::{Part, Response, Status, Tag, parse_copyuid};
 use crate::wire::imap::Piece;
 
 use super::lanes::Place;
@@ -344,7 +344,17 @@ impl Session {
             let Selection::Pass(passing) = &mut self.selection else {
                 return Err(Fail::Bad("select a mailbox first".into()));
             };
+            let mut expected = None;
+            if !passing.lease.capabilities().has("UIDPLUS") {
+                let marks = super::entering::marks(&mut passing.lease, &set_text(set), uid).await?;
+                let marks: Vec<_> = marks.into_iter().map(|(_, mark)| mark).collect();
+                expected = Some((super::entering::uid_next(&mut passing.lease).await?, marks));
+            }
             let outcome = passing.lease.run(verb.as_bytes()).await?;
+            if let (Some((before, marks)), true) = (&expected, outcome.status == Status::Ok) {
+                let found = super::entering::find(mirror, *before, marks).await?;
+                mirror.state().placements.extend(found.into_iter().map(|u| (u, place)));
+            }
             let codes = outcome.code.iter().cloned().chain(outcome.untagged.iter().filter_map(super::scan::ok_code));
             let pairs = codes.filter_map(|c| parse_copyuid(&c)).next();
             if let Some((_, _, to)) = &pairs {

@@ -110,6 +110,8 @@ impl Op {
             | Op::MarkEntries(.., r)
             | Op::DropEntries(.., r)
             | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r) => drop(r.send(Err(e))),
@@ -246,7 +248,7 @@ impl Watcher {
             state.views.iter().map(|(id, v)| (*id, fresh_validity().max(v.uidvalidity + 1))).collect()
         };
         for (id, validity) in &raised {
-            let row = ViewRow { uidvalidity: *validity, next: ViewUid::FIRST };
+            let row = ViewRow { uidvalidity: *validity, next: ViewUid::FIRST, recent: None };
             plan.json(Table::View, rows::view_key(&self.mirror.account, *id), &row)?;
         }
         plan.execute(&self.mirror).await?;
@@ -283,7 +285,7 @@ impl Watcher {
                         continue;
                     }
                     let validity = fresh_validity();
-                    let row = ViewRow { uidvalidity: validity, next: ViewUid::FIRST };
+                    let row = ViewRow { uidvalidity: validity, next: ViewUid::FIRST, recent: None };
                     plan.json(Table::View, rows::view_key(&self.mirror.account, id), &row)?;
                     made.push((id, validity));
                 }
