@@ -219,6 +219,7 @@ fn account_json(account: &AccountConfig) -> Value {
         "timezone": account.timezone,
         "authserv": account.authserv,
         "poll_seconds": account.poll.as_secs(),
+        "connections": account.connections,
     });
     match &account.provider {
         Provider::Embedded => value["provider"] = json!("embedded"),
