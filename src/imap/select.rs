@@ -78,6 +78,10 @@ impl Viewing {
             return Vec::new();
         }
         self.flag_sets = state.flag_sets();
+        let keywords = state.keywords().len();
+        if keywords == std::mem::replace(&mut self.keywords, keywords) {
+            return Vec::new();
+        }
         let mut lines = vec![flags_line(state)];
         if !self.read_only {
             lines.push(permanent_line(state));
@@ -127,8 +131,16 @@ impl Session {
             } else {
                 permanent_line(&state)
             });
-            let (uidvalidity, told, flag_sets) = (view.uidvalidity, state.clock, state.flag_sets());
-            let viewing = Viewing { id, known, told, flag_sets, read_only, uidvalidity, header_len: None };
+            let viewing = Viewing {
+                id,
+                known,
+                told: state.clock,
+                flag_sets: state.flag_sets(),
+                keywords: state.keywords().len(),
+                read_only,
+                uidvalidity: view.uidvalidity,
+                header_len: None,
+            };
             (viewing, lines)
         };
         for line in lines {

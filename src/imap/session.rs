@@ -134,6 +134,8 @@ pub(super) struct Viewing {
     pub(super) told: u64,
     /// How many sets of flags were in use when keywords were last told.
     pub(super) flag_sets: usize,
+    /// How many keywords were told; none is ever taken back.
+    pub(super) keywords: usize,
     pub(super) read_only: bool,
     pub(super) uidvalidity: u32,
     /// Header length of the message asked for last, for partials.
