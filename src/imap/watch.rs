@@ -40,6 +40,8 @@ const ARRIVALS_WAIT: Duration = Duration::from_secs(30);
 const SUDDEN_LOSS: usize = 5;
 /// Smaller mailboxes lose what they lose.
 const SUDDEN_LOSS_MIN: usize = 10;
+/// How often sequence numbers are learned anew before the next look.
+const REORDER_TRIES: usize = 3;
 /// View UIDVALIDITY counts seconds from 2025-01-01, and so stays below 2^31
 /// for decades.
 const VALIDITY_EPOCH: i64 = 1_735_689_600;
@@ -162,13 +164,19 @@ pub(super) struct Watcher {
     /// UIDs in the order of this connection's sequence numbers.
     order: Vec<UpstreamUid>,
     exists: usize,
+    /// `order` contradicted what the provider said, or may have.
+    unsure: bool,
+    /// EXISTS and our own count, where learning anew didn't make them equal: a
+    /// provider that leaves a message out is not asked again and again.
+    accepted: Option<(usize, usize)>,
     gone: Vec<UpstreamUid>,
     flags: BTreeMap<UpstreamUid, Vec<String>>,
 }
 
 impl Watcher {
     fn new(mirror: Arc<Mirror>, connection: Connection) -> Watcher {
-        Watcher { mirror, connection, order: Vec::new(), exists: 0, gone: Vec::new(), flags: BTreeMap::new() }
+        let (order, gone, flags) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Watcher { mirror, connection, order, exists: 0, unsure: false, accepted: None, gone, flags }
     }
 
     /// Learns delimiter and prefix, refuses a collision of names.
@@ -307,14 +315,7 @@ impl Watcher {
     ) -> Result<(), WatchError> {
         let mut there = self.uids_and_flags().await?;
         self.order = there.iter().map(|(u, _)| *u).collect();
-        let set: BTreeSet<UpstreamUid> = self.order.iter().copied().collect();
-        let mut lost: Vec<UpstreamUid> =
-            self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
-        let known = self.mirror.state().messages.len();
-        if known >= SUDDEN_LOSS_MIN && lost.len() * SUDDEN_LOSS > known {
-            let second = self.confirm().await?;
-            lost.retain(|u| !second.contains(u));
-        }
+        let lost = self.lost().await?;
         self.gone.extend(lost);
         self.flags.extend(there.drain(..));
         let missing: Vec<UpstreamUid> = {
@@ -349,6 +350,21 @@ impl Watcher {
         list.sort_by_key(|(u, _)| *u);
         list.dedup_by_key(|(u, _)| *u);
         Ok(list)
+    }
+
+    /// Messages of the mirror that the provider doesn't list any more. Many at
+    /// once are confirmed on a second connection.
+    async fn lost(&mut self) -> Result<Vec<UpstreamUid>, WatchError> {
+        let (mut lost, known): (Vec<UpstreamUid>, usize) = {
+            let state = self.mirror.state();
+            let lost = state.messages.keys().filter(|u| self.order.binary_search(u).is_err());
+            (lost.copied().collect(), state.messages.len())
+        };
+        if known >= SUDDEN_LOSS_MIN && lost.len() * SUDDEN_LOSS > known {
+            let second = self.confirm().await?;
+            lost.retain(|u| !second.contains(u));
+        }
+        Ok(lost)
     }
 
     /// Which UIDs a second connection sees.
@@ -476,12 +492,16 @@ impl Watcher {
                 let at = (seq as usize).wrapping_sub(1);
                 if at < self.order.len() {
                     self.gone.push(self.order.remove(at));
+                } else {
+                    self.unsure = true;
                 }
                 self.exists = self.exists.saturating_sub(1);
             }
             UntaggedData::Fetch { seq, items } => {
-                let by_seq = || self.order.get((seq as usize).wrapping_sub(1)).copied();
-                let uid = items.uid.and_then(UpstreamUid::new).or_else(by_seq);
+                let by_seq = self.order.get((seq as usize).wrapping_sub(1)).copied();
+                let by_uid = items.uid.and_then(UpstreamUid::new);
+                self.unsure |= by_uid.is_some() && by_seq.is_some() && by_uid != by_seq;
+                let uid = by_uid.or(by_seq);
                 if let (Some(uid), Some(flags)) = (uid, items.flags) {
                     self.flags.insert(uid, strings(&flags));
                 }
@@ -492,18 +512,7 @@ impl Watcher {
 
     /// Makes the mirror what was absorbed: losses, flags, arrivals.
     pub(super) async fn settle(&mut self) -> Result<(), WatchError> {
-        if !self.gone.is_empty() {
-            let mut plan = Plan::new(&self.mirror.account);
-            {
-                let state = self.mirror.state();
-                for uid in self.gone.drain(..) {
-                    if state.messages.contains_key(&uid) {
-                        plan.forget(&state, uid);
-                    }
-                }
-            }
-            plan.execute(&self.mirror).await?;
-        }
+        self.forget_gone().await?;
         if !self.flags.is_empty() {
             let mut changed = false;
             {
@@ -531,20 +540,50 @@ impl Watcher {
             let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
             self.mirror.perceiving.send_replace(false);
             fetched?;
-            if self.exists != self.order.len() {
-                self.reorder().await?;
-            }
         }
+        // An EXPUNGE that came among the answers to a UID FETCH may name a
+        // message that had no place in our order yet.
+        for _ in 0..REORDER_TRIES {
+            let count = (self.exists, self.order.len());
+            if !self.unsure && (count.0 == count.1 || self.accepted == Some(count)) {
+                break;
+            }
+            self.reorder().await?;
+            self.accepted = Some((self.exists, self.order.len()));
+        }
+        self.forget_gone().await?;
         self.mirror.state().synced = Some(Instant::now());
         Ok(())
+    }
+
+    async fn forget_gone(&mut self) -> Result<(), WatchError> {
+        let mut plan = Plan::new(&self.mirror.account);
+        {
+            let state = self.mirror.state();
+            for uid in self.gone.drain(..) {
+                if state.messages.contains_key(&uid) {
+                    plan.forget(&state, uid);
+                }
+            }
+        }
+        Ok(plan.execute(&self.mirror).await?)
     }
 
     /// Learns the sequence numbers anew, where the provider's count and ours
     /// disagree, and places what was missed.
     async fn reorder(&mut self) -> Result<(), WatchError> {
+        // Without an order, an EXPUNGE among the answers can't be taken for
+        // another message's; it makes us unsure again.
+        self.order.clear();
+        self.unsure = false;
         let there = self.uids_and_flags().await?;
         self.order = there.iter().map(|(u, _)| *u).collect();
         self.flags.extend(there);
+        if self.unsure {
+            return Ok(());
+        }
+        let lost = self.lost().await?;
+        self.gone.extend(lost);
         let missing: Vec<u32> = {
             let state = self.mirror.state();
             self.order.iter().filter(|u| !state.messages.contains_key(u)).map(|u| u.get()).collect()
@@ -584,7 +623,10 @@ impl Watcher {
                 Response::Tagged { .. } | Response::Continue(_) => {}
                 Response::Untagged(u) => match u.parse() {
                     UntaggedData::Fetch { items, seq } => match arrived(&items, with_body) {
-                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => batch.push(a),
+                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => {
+                            self.append(seq, a.uid);
+                            batch.push(a);
+                        }
                         _ => self.absorb_data(UntaggedData::Fetch { items, seq }),
                     },
                     UntaggedData::Bye { text } => {
@@ -598,6 +640,16 @@ impl Watcher {
             }
         }
         self.place(&mut batch, perceive, rejoin).await
+    }
+
+    /// Gives a new message its place in the order of sequence numbers.
+    fn append(&mut self, seq: u32, uid: UpstreamUid) {
+        let at = (seq as usize).wrapping_sub(1);
+        match self.order.get(at) {
+            None if at == self.order.len() && self.order.last().is_none_or(|last| *last < uid) => self.order.push(uid),
+            Some(known) if *known == uid => {}
+            _ => self.unsure = true,
+        }
     }
 
     async fn place(
@@ -614,8 +666,9 @@ impl Watcher {
         {
             let mut state = self.mirror.state();
             for mut a in batch.drain(..) {
-                if self.order.last().is_none_or(|last| *last < a.uid) {
-                    self.order.push(a.uid);
+                // It left while the others were fetched.
+                if self.gone.contains(&a.uid) {
+                    continue;
                 }
                 let known = known_row(rejoin, &a);
                 if !perceive && known.is_none() {
