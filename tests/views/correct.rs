@@ -103,7 +103,7 @@ async fn copy_then_deleted_corrects_and_the_old_uid_keeps_its_octets() {
     assert_eq!(section(&mut client, 1, "BODY.PEEK[]").await, before, "also after a restart");
     ok(&mut client, "UID STORE 1 +FLAGS (\\Deleted)").await;
     let stored = provider(&gateway).mailbox(USER, "INBOX");
-    assert!(!stored[0].flags.iter().any(|f| f.to_string() == "\\Deleted"), "the message itself is not deleted");
+    assert!(!stored[0].flags.iter().any(|f| *f == "\\Deleted"), "the message itself is not deleted");
     let answer = told(&ok(&mut client, "UID EXPUNGE 1").await);
     assert!(answer.contains(&"1 EXPUNGE".to_owned()), "{answer:?}");
     until(&mut client, "Lanes/Queue", 0).await;
