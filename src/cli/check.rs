@@ -52,7 +52,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         return Ok(());
     }
     if !globals.json {
-        println!("{}\n", said(&report));
+        super::exit::say(&format!("{}\n", said(&report)));
     }
     let message = format!("{} in the way of a start:\n  {}", plural(problems.len(), "thing"), problems.join("\n  "));
     Err(Failure { details: Some(report), ..Failure::new(Exit::Config, "check", message) })

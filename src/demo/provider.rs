@@ -187,6 +187,14 @@ impl Provider {
         }
     }
 
+    /// Gives INBOX of `user` a new UIDVALIDITY and its messages new UIDs, then
+    /// ends all connections. Whether it did.
+    pub fn renumber(&self, user: &str) -> bool {
+        let done = self.shared.lock().user(user).is_some_and(|u| u.renumber("INBOX").is_ok());
+        self.disconnect(Some("the mailbox was rebuilt"));
+        done
+    }
+
     /// Delivers the sample mail of INBOX to `user` now, one by one, as if it
     /// arrived. Answers how many.
     pub fn deliver_samples(&self, user: &str) -> usize {

@@ -199,6 +199,18 @@ impl User {
         Mailbox { validity, uid_next: 1, recent_from: 1, messages: Vec::new(), version: 0 }
     }
 
+    /// Gives a mailbox a new UIDVALIDITY and its messages new UIDs, as a
+    /// server does that lost its index.
+    pub(crate) fn renumber(&mut self, name: &str) -> Result<(), Refusal> {
+        let mut fresh = self.fresh_mailbox();
+        let old = self.mailbox(name)?;
+        for message in std::mem::take(&mut old.messages) {
+            fresh.push(message);
+        }
+        *old = fresh;
+        self.save()
+    }
+
     fn save_or_error(&self) -> io::Result<()> {
         match &self.disk {
             Some(disk) => disk.save(self),

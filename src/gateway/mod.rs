@@ -279,6 +279,14 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
         })
     }));
     let all = mirrors.clone();
+    let _ = core.undo.set(Arc::new(move |account, id| {
+        let mirror = all.get(&account).cloned();
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            mirror.ask(|r| Op::Undo(id, r)).await.map_err(|e| e.to_string())
+        })
+    }));
+    let all = mirrors.clone();
     let _ = core.locate.set(Arc::new(move |account, mailbox, uid| {
         Ok(all.get(account).and_then(|m| m.decision_at(mailbox.as_bytes(), uid)))
     }));

@@ -103,8 +103,8 @@ impl Session {
 
     /// Sends head and message to the provider.
     async fn transfer(&mut self, mirror: &Mirror, target: &Target, len: u64, sync: bool) -> Result<String, Fail> {
-        let mut lease = match self.open_append(mirror, target, len).await {
-            Ok(lease) => lease,
+        let (mut lease, before) = match self.open_append(mirror, target, len).await {
+            Ok(opened) => opened,
             Err(e) => {
                 self.reader.refuse_append(sync);
                 return Err(e);
@@ -116,6 +116,7 @@ impl Session {
         }
         let mut left = len;
         let mut entering = None;
+        let mut begin = Vec::new();
         loop {
             if left == 0 && entering.is_none() && target.place.is_some() {
                 // From here on the message may appear in INBOX at any moment.
@@ -126,6 +127,10 @@ impl Session {
                     left -= (chunk.len() as u64).min(left);
                     if left == 0 && target.place.is_some() {
                         entering = Some(mirror.arrivals.lock().await);
+                    }
+                    if before.is_some() {
+                        let room = super::entering::HEAD.saturating_sub(begin.len());
+                        begin.extend_from_slice(&chunk[..chunk.len().min(room)]);
                     }
                     lease.write_raw(&chunk).await?;
                 }
@@ -143,7 +148,13 @@ impl Session {
         }
         lease.write_raw(b"\r\n").await?;
         lease.flush().await?;
-        let uid = finish(&mut lease).await?;
+        let mut uid = finish(&mut lease).await?;
+        if let (None, Some(before)) = (uid, before) {
+            let mark = super::entering::Mark { size: len, message_id: super::scan::message_id(&begin) };
+            let found = super::entering::find(mirror, before, &[mark]).await?;
+            // UIDVALIDITY of INBOX isn't passed on from here.
+            uid = found.first().map(|u| (0, u.get()));
+        }
         if let (Some(place), Some((_, uid))) = (target.place, uid)
             && let Some(up) = UpstreamUid::new(uid)
         {
@@ -169,8 +180,14 @@ impl Session {
     }
 
     /// Announces the message to the provider and waits for its consent.
-    async fn open_append(&mut self, mirror: &Mirror, target: &Target, len: u64) -> Result<Lease, Fail> {
+    /// Where the provider won't say the message's UID, UIDNEXT of INBOX as it
+    /// was before comes with the connection.
+    async fn open_append(&mut self, mirror: &Mirror, target: &Target, len: u64) -> Result<(Lease, Option<u32>), Fail> {
         let mut lease = mirror.pool.any().await?;
+        let mut before = None;
+        if target.place.is_some() && !lease.capabilities().has("UIDPLUS") {
+            before = Some(super::entering::uid_next(&mut lease).await?);
+        }
         let tag = lease.fresh_tag();
         let name = super::pass::quote(&target.mailbox);
         let head = [tag.as_bytes(), b" APPEND ", &name, target.middle.as_bytes(), format!(" {{{len}}}\r\n").as_bytes()]
@@ -179,7 +196,7 @@ impl Session {
         lease.flush().await?;
         loop {
             match response(&mut lease).await? {
-                Response::Continue(_) => return Ok(lease),
+                Response::Continue(_) => return Ok((lease, before)),
                 Response::Tagged { code, text, .. } => {
                     lease.give_back();
                     let text = String::from_utf8_lossy(&text).into_owned();

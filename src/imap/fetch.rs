@@ -145,7 +145,7 @@ impl Session {
         names: &MacroOrMessageDataItemNames<'_>,
         uid: bool,
     ) -> Result<String, Fail> {
-        let wanted = Wanted::of(names).map_err(|e| Fail::Bad(e.to_string()))?;
+        let wanted = Wanted::of(names, std::mem::take(&mut self.rfc822_peek)).map_err(|e| Fail::Bad(e.to_string()))?;
         let agent = self.signed()?.is_agent();
         let mirror = self.mirror()?;
         let viewing = self.viewing()?;
@@ -154,6 +154,10 @@ impl Session {
         let marks = wanted.sets_seen && !viewing.read_only && !agent;
         if marks {
             mark_seen(&mirror, viewing, &chosen).await?;
+        }
+        let told = viewing.new_keywords(&mirror.state());
+        for line in told {
+            self.line(&line).await?;
         }
         let mut gone = false;
         let mut jobs: Vec<Job> = Vec::new();
@@ -229,20 +233,20 @@ fn head(
     let uid_text = if with_uid { format!("UID {uid}") } else { String::new() };
     let mut parts = Vec::new();
     if marks && !wanted.items.contains(&Item::Flags) {
-        parts.push(format!("FLAGS ({})", state.shown_flags(viewing.id, entry).join(" ")));
+        parts.push(format!("FLAGS ({})", viewing.flags(&state, uid, entry).join(" ")));
     }
     for item in &wanted.items {
         match item {
-            Item::Flags => parts.push(format!("FLAGS ({})", state.shown_flags(viewing.id, entry).join(" "))),
+            Item::Flags => parts.push(format!("FLAGS ({})", viewing.flags(&state, uid, entry).join(" "))),
             Item::Date => parts.push(format!("INTERNALDATE \"{}\"", state.date(entry.source)?)),
-            Item::Size => parts.push(format!("RFC822.SIZE {}", state.shown_size(entry.source)?)),
+            Item::Size => parts.push(format!("RFC822.SIZE {}", state.shown_size(entry)?)),
             Item::Whole(..) | Item::Header(..) | Item::Pass(..) => {}
         }
     }
-    let stamp = match entry.source {
-        Source::Upstream(up) => state.messages.get(&up)?.row.stamp.as_deref().map(Arc::from),
-        Source::Local(_) => None,
-    };
+    if let Source::Upstream(up) = entry.source {
+        state.messages.get(&up)?;
+    }
+    let stamp = state.stamp(entry).map(Arc::from);
     Some((Head { start: format!("* {seq} FETCH ({uid_text}"), items: parts }, entry.source, stamp))
 }
 
@@ -352,6 +356,13 @@ async fn header_len(mirror: &Mirror, viewing: &mut Viewing, up: UpstreamUid) -> 
     Ok(len)
 }
 
+/// A command in flight and the message that it asks for.
+struct InFlight {
+    tag: Tag,
+    job: Job,
+    answered: bool,
+}
+
 /// Runs the jobs over one connection; whether a message was gone.
 async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wanted) -> Result<bool, Fail> {
     if jobs.is_empty() {
@@ -367,86 +378,102 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
         lease.run(b"NOOP").await?.ok()?;
         lease.knows(newest);
     }
-    let mut gone = false;
-    let mut sent = Sent::new();
-    let mut queue = jobs.into_iter();
-    loop {
-        while sent.len() < IN_FLIGHT
-            && let Some(job) = queue.next()
-        {
-            let tag = lease.send(format!("UID FETCH {} ({})", job.up, job.command).as_bytes()).await?;
-            sent.push_back((tag, Answer { job, wanted, begun: false, complete: false, mode: Mode::Skip }));
-        }
-        if sent.is_empty() {
-            break;
-        }
-        match next_of(&mut lease, &sent).await? {
-            Next::Fetch(text) => {
-                let streamed = stream_one(&mut lease, out, &mut sent, text).await;
-                // A response that the client saw the start of can't be taken back.
-                let begun = sent.iter().any(|(_, a)| a.begun && !a.complete);
-                streamed.map_err(|e| if begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e })?;
+    let mut round = Round { live: VecDeque::new(), missed: Vec::new(), blind: false, wanted };
+    round.run(&mut lease, out, jobs, IN_FLIGHT).await?;
+    if round.blind && !round.missed.is_empty() {
+        // With one command in flight an answer is known without its UID.
+        let again = std::mem::take(&mut round.missed);
+        round.run(&mut lease, out, again, 1).await?;
+    }
+    lease.give_back();
+    Ok(!round.missed.is_empty())
+}
+
+/// Commands in flight and what became of those that ended.
+///
+/// RFC 9051 §5.5 lets a server answer several commands before it completes
+/// the first (Dovecot does), so the tagged responses don't separate the
+/// answers: the UID in each does.
+struct Round<'a> {
+    live: VecDeque<InFlight>,
+    /// Ended without an answer.
+    missed: Vec<Job>,
+    /// An answer was dropped because nothing said whose it was.
+    blind: bool,
+    wanted: &'a Wanted,
+}
+
+impl Round<'_> {
+    async fn run(&mut self, lease: &mut Lease, out: &mut Out, jobs: Vec<Job>, most: usize) -> Result<(), Fail> {
+        let mut queue = jobs.into_iter();
+        loop {
+            while self.live.len() < most
+                && let Some(job) = queue.next()
+            {
+                let tag = lease.send(format!("UID FETCH {} (UID {})", job.up, job.command).as_bytes()).await?;
+                self.live.push_back(InFlight { tag, job, answered: false });
             }
-            Next::Done(at, status) => {
-                let answer = sent.remove(at).map(|(_, a)| a);
-                let begun = answer.as_ref().is_some_and(|a| a.begun);
-                if status != Status::Ok && begun {
+            if self.live.is_empty() {
+                return Ok(());
+            }
+            match next_of(lease, &self.live).await? {
+                Next::Done(at, Status::No | Status::Bad) if self.live[at].answered => {
                     return Err(cut_short("the provider refused mid-way"));
                 }
-                gone |= !answer.is_some_and(|a| a.complete);
+                Next::Done(at, _) => {
+                    let ended = self.live.remove(at);
+                    self.missed.extend(ended.filter(|f| !f.answered).map(|f| f.job));
+                }
+                Next::Fetch(text) => self.answer(lease, out, text).await?,
             }
         }
     }
-    lease.give_back();
-    Ok(gone)
-}
 
-/// Commands in flight. RFC 9051 §5.5: a provider may answer several before it
-/// completes the first, as Dovecot does.
-type Sent<'a> = VecDeque<(Tag, Answer<'a>)>;
-
-/// Which command in flight a response answers: the one for its UID, else
-/// (where the UID comes last) the first that isn't answered yet.
-fn answered(sent: &Sent<'_>, uid: Option<u32>) -> Option<usize> {
-    sent.iter().position(|(_, a)| !a.complete && uid.is_none_or(|u| a.job.up.get() == u))
-}
-
-/// The UID among the first items of a response.
-fn uid_of(events: &[Event]) -> Option<u32> {
-    let at = events.iter().position(|e| matches!(e, Event::Item(name) if name.eq_ignore_ascii_case(b"UID")))?;
-    match events.get(at + 1)? {
-        Event::Raw(raw) => std::str::from_utf8(raw).ok()?.parse().ok(),
-        _ => None,
+    /// Streams one FETCH response of the provider.
+    async fn answer(&mut self, lease: &mut Lease, out: &mut Out, first: Bytes) -> Result<(), Fail> {
+        let wanted = self.wanted;
+        let live = &mut self.live;
+        let mut writer = Answer { live, wanted, uid: None, at: None, begun: false, blind: false, mode: Mode::Skip };
+        let done = stream_one(lease, out, &mut writer, first).await;
+        let (at, begun) = (writer.at, writer.begun);
+        self.blind |= writer.blind;
+        if begun && let Some(flight) = at.and_then(|at| self.live.get_mut(at)) {
+            flight.answered = true;
+        }
+        // A response that the client saw the start of can't be taken back.
+        done.map_err(|e| if begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e })
     }
 }
 
 fn cut_short(why: &str) -> Fail {
-    Fail::Cut(format!("the provider's answer was cut short: {why}"))
+    Fail::Bye(format!("the provider's answer was cut short: {why}"))
 }
 
 enum Next {
     Fetch(Bytes),
-    /// The command at this place in the queue is complete.
+    /// The end of the command at this place in the queue.
     Done(usize, Status),
 }
 
 /// The next FETCH response or the end of a command; all else is skipped.
-async fn next_of(lease: &mut Lease, sent: &Sent<'_>) -> Result<Next, Fail> {
+async fn next_of(lease: &mut Lease, live: &VecDeque<InFlight>) -> Result<Next, Fail> {
     loop {
         let Piece::Text(text) = piece(lease).await? else { continue };
         if fetch_head(&text).is_some() {
             return Ok(Next::Fetch(text));
         }
-        let after = |tag: &Tag| text.strip_prefix(tag.to_string().as_bytes())?.strip_prefix(b" ");
-        let done = sent.iter().enumerate().find_map(|(i, (tag, _))| after(tag).map(|rest| (i, rest)));
-        let done = done.map(|(i, rest)| (i, rest.get(..2).map(<[u8]>::to_ascii_uppercase).unwrap_or_default()));
         skip_rest(lease).await?;
-        match done {
-            None => {}
-            Some((i, word)) if word == b"OK" => return Ok(Next::Done(i, Status::Ok)),
-            Some((i, word)) if word == b"NO" => return Ok(Next::Done(i, Status::No)),
-            Some((i, _)) => return Ok(Next::Done(i, Status::Bad)),
-        }
+        let mut words = text.splitn(3, |b| *b == b' ');
+        let (tag, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().to_ascii_uppercase());
+        let Some(at) = live.iter().position(|f| f.tag.to_string().as_bytes() == tag) else { continue };
+        return Ok(Next::Done(
+            at,
+            match &status[..] {
+                b"OK" => Status::Ok,
+                b"NO" => Status::No,
+                _ => Status::Bad,
+            },
+        ));
     }
 }
 
@@ -459,44 +486,32 @@ async fn skip_rest(lease: &mut Lease) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Reads one FETCH response to its end and passes it on where it is an answer.
-async fn stream_one(lease: &mut Lease, out: &mut Out, sent: &mut Sent<'_>, first: Bytes) -> Result<(), Fail> {
-    let unreadable = |e: super::scan::Unreadable| Fail::No("UNAVAILABLE", e.to_string());
+/// Reads one FETCH response to its end.
+async fn stream_one(lease: &mut Lease, out: &mut Out, writer: &mut Answer<'_>, first: Bytes) -> Result<(), Fail> {
     let mut scan = FetchScan::default();
     let mut events = Vec::new();
     let mut text = Some(first);
-    let mut target = None;
     loop {
         let next = piece(lease).await?;
         let literal = if let Piece::Literal { len } = next { Some(len) } else { None };
-        let mut scanned = Ok(());
         if let Some(t) = text.take() {
-            scanned = scan.text(&t, literal, &mut events);
+            scan.text(&t, literal, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
         }
-        let end = next == Piece::End;
+        let ended = next == Piece::End;
         match next {
             Piece::Literal { .. } => {}
             Piece::Text(t) => text = Some(t),
-            Piece::Chunk(c) => scanned = scanned.and_then(|()| scan.chunk(c, &mut events)),
+            Piece::Chunk(c) => scan.chunk(c, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?,
             // After a literal the closing text may be all that is left.
             Piece::End if !scan.is_done() => {
-                scanned = scanned.and_then(|()| scan.text(&Bytes::new(), None, &mut events));
+                scan.text(&Bytes::new(), None, &mut events).map_err(|e| Fail::No("UNAVAILABLE", e.to_string()))?;
             }
             Piece::End => {}
         }
-        if target.is_none() && !events.is_empty() {
-            target = Some(answered(sent, uid_of(&events)));
+        for e in events.drain(..) {
+            writer.event(e, out).await?;
         }
-        let answer = target.flatten().and_then(|at| sent.get_mut(at)).map(|(_, a)| a);
-        let passed = match (scanned, answer) {
-            (Err(e), Some(a)) if a.begun => Err(cut_short(&e.to_string())),
-            (Err(e), _) => Err(unreadable(e)),
-            (Ok(()), None) => Ok(()),
-            (Ok(()), Some(a)) => a.pass(&mut events, end, out).await,
-        };
-        events.clear();
-        passed?;
-        if end {
+        if ended {
             return Ok(());
         }
     }
@@ -505,7 +520,7 @@ async fn stream_one(lease: &mut Lease, out: &mut Out, sent: &mut Sent<'_>, first
 enum Mode {
     /// An item that nobody asked for, or that was answered already.
     Skip,
-    /// The UID, which must be this message's.
+    /// The UID.
     Uid,
     /// Octets pass as they are.
     Pass,
@@ -515,28 +530,21 @@ enum Mode {
     Header(Vec<u8>),
 }
 
-/// Turns the provider's response into ours.
+/// Turns one response of the provider into ours.
 struct Answer<'a> {
-    job: Job,
+    live: &'a mut VecDeque<InFlight>,
     wanted: &'a Wanted,
+    uid: Option<UpstreamUid>,
+    /// The command that it answers, once an item of it came.
+    at: Option<usize>,
+    /// Something was written.
     begun: bool,
-    /// A response was passed on whole.
-    complete: bool,
+    /// It carried data, and nothing said whose.
+    blind: bool,
     mode: Mode,
 }
 
 impl Answer<'_> {
-    /// Passes on what was read; `end` says that the response is read.
-    async fn pass(&mut self, events: &mut Vec<Event>, end: bool, out: &mut Out) -> Result<(), Fail> {
-        for e in events.drain(..) {
-            if let Err(e) = self.event(e, out).await {
-                return Err(if self.begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e });
-            }
-        }
-        self.complete |= end && self.begun;
-        Ok(())
-    }
-
     async fn event(&mut self, event: Event, out: &mut Out) -> Result<(), Fail> {
         match event {
             Event::Begin { .. } => Ok(()),
@@ -545,46 +553,59 @@ impl Answer<'_> {
             Event::Literal(len) => self.literal(len, out).await,
             Event::Chunk(chunk) => self.chunk(&chunk, out).await,
             Event::ItemEnd => self.item_end(out).await,
-            Event::End => {
-                if self.begun {
-                    out.write_all(b")\r\n").await?;
-                }
-                Ok(())
-            }
+            Event::End if self.begun => Ok(out.write_all(b")\r\n").await?),
+            Event::End => Ok(()),
         }
     }
 
-    async fn begin_item(&mut self, name: &str, out: &mut Out) -> Result<(), Fail> {
-        if !self.begun {
-            out.write_all(self.job.head.as_bytes()).await?;
-            self.begun = true;
+    fn job(&mut self) -> Option<&mut Job> {
+        self.live.get_mut(self.at?).map(|f| &mut f.job)
+    }
+
+    /// Finds the command that asked for this; whether there is one.
+    fn attribute(&mut self) -> bool {
+        if self.at.is_none() {
+            let (uid, alone) = (self.uid, self.live.len() == 1);
+            self.at = self.live.iter().position(|f| !f.answered && uid.map_or(alone, |u| u == f.job.up));
+            self.blind |= self.at.is_none() && uid.is_none();
         }
-        let space = if self.job.begun { " " } else { "" };
-        self.job.begun = true;
+        self.at.is_some()
+    }
+
+    async fn begin_item(&mut self, name: &str, out: &mut Out) -> Result<(), Fail> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let Some(job) = self.job() else { return Ok(()) };
+        if first {
+            out.write_all(job.head.as_bytes()).await?;
+        }
+        let space = if job.begun { " " } else { "" };
+        job.begun = true;
         Ok(out.write_all(format!("{space}{name} ").as_bytes()).await?)
     }
 
     async fn item(&mut self, name: &[u8], out: &mut Out) -> Result<(), Fail> {
         let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
-        let header = self.wanted.items.iter().any(|i| matches!(i, Item::Header(..)));
         self.mode = match upper.as_str() {
             "UID" => Mode::Uid,
             "FLAGS" | "MODSEQ" | "RFC822.SIZE" | "INTERNALDATE" => Mode::Skip,
-            "BODY[HEADER]" if header => Mode::Header(Vec::new()),
-            body if body == "BODY[]" || body.starts_with("BODY[]<") => match &self.job.whole {
-                None => Mode::Skip,
-                Some(w) => Mode::Whole { skip: w.skip, take: w.take, renamer: w.neutralise.then(Neutraliser::new) },
-            },
-            "BODY[TEXT]" => {
-                let renamed = self.wanted.items.iter().find_map(|i| match i {
-                    Item::Pass(Some(name), text) if text == "BODY.PEEK[TEXT]" => Some(name.clone()),
-                    _ => None,
-                });
-                self.begin_item(renamed.as_deref().unwrap_or("BODY[TEXT]"), out).await?;
-                Mode::Pass
+            _ if !self.attribute() => Mode::Skip,
+            "BODY[HEADER]" if self.wanted.items.iter().any(|i| matches!(i, Item::Header(..))) => {
+                Mode::Header(Vec::new())
+            }
+            body if body == "BODY[]" || body.starts_with("BODY[]<") => {
+                match self.job().and_then(|j| j.whole.as_ref()) {
+                    None => Mode::Skip,
+                    Some(w) => Mode::Whole { skip: w.skip, take: w.take, renamer: w.neutralise.then(Neutraliser::new) },
+                }
             }
             _ => {
-                let name = String::from_utf8_lossy(name).into_owned();
+                let renamed = self.wanted.items.iter().find_map(|i| match i {
+                    Item::Pass(Some(name), text) if *text == upper.replacen("BODY[", "BODY.PEEK[", 1) => {
+                        Some(name.clone())
+                    }
+                    _ => None,
+                });
+                let name = renamed.unwrap_or_else(|| String::from_utf8_lossy(name).into_owned());
                 self.begin_item(&name, out).await?;
                 Mode::Pass
             }
@@ -595,9 +616,14 @@ impl Answer<'_> {
     async fn raw(&mut self, raw: &Bytes, out: &mut Out) -> Result<(), Fail> {
         match &mut self.mode {
             Mode::Skip => Ok(()),
-            Mode::Uid if raw.as_ref() == self.job.up.to_string().as_bytes() => Ok(()),
-            // The UID came last, and it is another message's.
-            Mode::Uid => Err(Fail::No("UNAVAILABLE", "the provider answered for another message".into())),
+            Mode::Uid => {
+                self.uid = std::str::from_utf8(raw).ok().and_then(|t| t.parse().ok()).and_then(UpstreamUid::new);
+                let asked = self.job().map(|j| j.up);
+                if asked.is_some() && self.uid != asked {
+                    return Err(Fail::No("UNAVAILABLE", "the provider's answer is about another message".into()));
+                }
+                Ok(())
+            }
             Mode::Pass => Ok(out.write_all(raw).await?),
             Mode::Whole { .. } | Mode::Header(_) => {
                 // A short or missing body may come quoted or as NIL.
@@ -623,9 +649,9 @@ impl Answer<'_> {
             Mode::Header(_) => Ok(()),
             Mode::Whole { skip, take, .. } => {
                 let body = len.saturating_sub(*skip).min(*take);
-                let Some(w) = &self.job.whole else { return Ok(()) };
+                let Some(job) = self.job() else { return Ok(()) };
+                let (Some(w), stamp) = (&job.whole, job.stamp.clone()) else { return Ok(()) };
                 let (name, (from, to)) = (w.name.clone(), w.stamp);
-                let stamp = self.job.stamp.clone();
                 let stamp = stamp.as_deref().unwrap_or("").as_bytes();
                 let stamp = stamp.get(from..to).unwrap_or(b"");
                 self.begin_item(&name, out).await?;
@@ -665,7 +691,7 @@ impl Answer<'_> {
                 Ok(out.write_all(clip(&rest, &mut skip, &mut take)).await?)
             }
             Mode::Header(octets) => {
-                let stamp = self.job.stamp.clone();
+                let stamp = self.job().and_then(|j| j.stamp.clone());
                 let mut whole = stamp.as_deref().unwrap_or("").as_bytes().to_vec();
                 let mut n = Neutraliser::new();
                 n.push(&octets, &mut whole);

@@ -146,6 +146,7 @@ impl Session {
             .map(|w| {
                 let value = match *w {
                     "MESSAGES" => view.len() as u64,
+                    "RECENT" => view.count_recent() as u64,
                     "UIDNEXT" => u64::from(view.next_uid().get()),
                     "UIDVALIDITY" => u64::from(view.uidvalidity),
                     "UNSEEN" => {

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::account::AccountId;
 use crate::config::{AccountConfig, Config, Provider};
-use crate::lane::{Lane, Thresholds};
+use crate::lane::{LANES, Lane, Thresholds};
 use crate::perceive::AccountFacts;
 use crate::store::{Store, StoreError, Table, from_json, read};
 
@@ -141,12 +141,32 @@ impl State {
         }
     }
 
+    /// The stamp that a view shows an entry with.
+    pub fn stamp<'a>(&'a self, entry: &'a Entry) -> Option<&'a str> {
+        match (&entry.stamp, entry.source) {
+            (Some(stamp), _) => Some(stamp),
+            (None, Source::Upstream(uid)) => self.messages.get(&uid)?.row.stamp.as_deref(),
+            (None, Source::Local(_)) => None,
+        }
+    }
+
+    /// Every keyword in use, those of the lanes included.
+    pub fn keywords(&self) -> BTreeSet<String> {
+        let used = self.interned.keys().flatten().filter(|f| !f.starts_with('\\')).map(|f| f.to_string());
+        used.chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+    }
+
+    /// Rises when a message has flags that no message had before.
+    pub fn flag_sets(&self) -> usize {
+        self.interned.len()
+    }
+
     /// The size that a view shows: stamp and provider's octets together.
-    pub fn shown_size(&self, source: Source) -> Option<u64> {
-        match source {
+    pub fn shown_size(&self, entry: &Entry) -> Option<u64> {
+        match entry.source {
             Source::Upstream(uid) => {
                 let m = self.messages.get(&uid)?;
-                Some(m.row.size + m.row.stamp.as_ref().map_or(0, |s| s.len() as u64))
+                Some(m.row.size + self.stamp(entry).map_or(0, |s| s.len() as u64))
             }
             Source::Local(n) => self.locals.get(&n).map(|l| l.row.octets.len() as u64),
         }
@@ -241,6 +261,10 @@ pub enum Op {
     /// A person moves (true) or copies messages of a view to a lane; answers
     /// pairs of old and new view UID.
     Relane(ViewId, Vec<ViewUid>, Place, bool, oneshot::Sender<Result<Vec<(ViewUid, ViewUid)>, OpError>>),
+    /// A person says which lane messages of a view belong to.
+    Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
+    /// A person takes a correction back; it is named as `corrections` lists it.
+    Undo(String, oneshot::Sender<Result<(), OpError>>),
     /// Show a local message in the people's INBOX under this name.
     PostLocal(String, String, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.

@@ -10,6 +10,8 @@
 pub mod agent;
 pub mod append;
 pub mod copy;
+pub mod correct;
+pub mod entering;
 pub mod fetch;
 pub mod lanes;
 pub mod list;

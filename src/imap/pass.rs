@@ -466,6 +466,12 @@ impl Session {
         let (pairs, told, done) = {
             let _entering = mirror.arrivals.lock().await;
             let passing = self.passing()?;
+            let mut expected = None;
+            if !passing.lease.capabilities().has("UIDPLUS") {
+                let marks = super::entering::marks(&mut passing.lease, &set_text(set), uid).await?;
+                let marks: Vec<_> = marks.into_iter().map(|(_, mark)| mark).collect();
+                expected = Some((super::entering::uid_next(&mut passing.lease).await?, marks));
+            }
             let (codes, told, done) = if by_hand {
                 let moved = passing.move_by_hand(&set_text(set), b"INBOX", uid).await?;
                 (moved.copyuid.into_iter().collect(), moved.untagged, Ok(()))
@@ -476,6 +482,10 @@ impl Session {
                 let told = outcome.untagged.iter().filter(|u| super::scan::ok_code(u).is_none()).cloned().collect();
                 (codes, told, outcome.ok().map(drop).map_err(lost))
             };
+            if let (Some((before, marks)), true) = (&expected, done.is_ok()) {
+                let found = super::entering::find(mirror, *before, marks).await?;
+                mirror.state().placements.extend(found.into_iter().map(|u| (u, place)));
+            }
             let pairs = codes.iter().filter_map(|c| parse_copyuid(c)).next();
             if let Some((_, _, to)) = &pairs {
                 mirror.state().placements.extend(to.iter().filter_map(|n| UpstreamUid::new(*n)).map(|u| (u, place)));

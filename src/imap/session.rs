@@ -143,6 +143,10 @@ pub(super) struct Viewing {
     pub(super) known: Known,
     /// The state's clock up to which flags were told.
     pub(super) told: u64,
+    /// How many sets of flags were in use when keywords were last told.
+    pub(super) flag_sets: usize,
+    /// How many keywords were told; none is ever taken back.
+    pub(super) keywords: usize,
     pub(super) read_only: bool,
     pub(super) uidvalidity: u32,
     /// Header length of the message asked for last, for partials.
@@ -167,6 +171,8 @@ pub struct Session {
     login_allowed: bool,
     pub(super) signed: Option<Signed>,
     pub(super) selection: Selection,
+    /// The FETCH in hand has `RFC822.PEEK`.
+    pub(super) rfc822_peek: bool,
     login_failures: u32,
     bad: u32,
     ended: bool,
@@ -190,6 +196,7 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
         login_allowed,
         signed: None,
         selection: Selection::Nothing,
+        rfc822_peek: false,
         login_failures: 0,
         bad: 0,
         ended: false,
@@ -308,7 +315,9 @@ impl Session {
     }
 
     async fn command(&mut self, raw: Bytes) -> Result<(), Fail> {
-        let (tag, command) = match CommandCodec::default().decode(&raw) {
+        let rewritten = super::section::without_rfc822_peek(&raw);
+        self.rfc822_peek = rewritten.is_some();
+        let (tag, command) = match CommandCodec::default().decode(rewritten.as_deref().unwrap_or(&raw)) {
             Ok(([], command)) => (command.tag.as_ref().to_owned(), command),
             _ => return self.undecoded(&raw).await,
         };
@@ -581,8 +590,8 @@ impl Session {
 /// The untagged responses that bring a client up to date.
 pub(super) fn changes(mirror: &Mirror, viewing: &mut Viewing, expunges: bool) -> Result<Vec<String>, Fail> {
     let mut lines = Vec::new();
-    let state = mirror.state();
-    let Some(view) = state.view(viewing.id) else {
+    let mut state = mirror.state();
+    let Some(view) = state.views.get_mut(&viewing.id) else {
         return Err(Fail::Bye("the mailbox is no longer shown".into()));
     };
     // RFC 9051 §2.3.1.1: a new UIDVALIDITY can't be told inside a session.
@@ -594,13 +603,18 @@ pub(super) fn changes(mirror: &Mirror, viewing: &mut Viewing, expunges: bool) ->
     if let Some(n) = told.exists {
         lines.push(format!("* {n} EXISTS\r\n"));
     }
+    if let Some(n) = told.recent {
+        lines.push(format!("* {n} RECENT\r\n"));
+    }
+    let Some(view) = state.view(viewing.id) else { return Ok(lines) };
+    lines.extend(viewing.new_keywords(&state).iter().map(|l| format!("{l}\r\n")));
     if state.clock != viewing.told {
         for uid in viewing.known.uids() {
             let Some(entry) = view.get(*uid) else { continue };
             if state.flags_at(entry.source) > viewing.told
                 && let Some(seq) = viewing.known.seq(*uid)
             {
-                let flags = state.shown_flags(viewing.id, entry).join(" ");
+                let flags = viewing.flags(&state, *uid, entry).join(" ");
                 lines.push(format!("* {seq} FETCH (UID {uid} FLAGS ({flags}))\r\n"));
             }
         }

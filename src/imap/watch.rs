@@ -36,6 +36,8 @@ const ARRIVALS_WAIT: Duration = Duration::from_secs(30);
 const SUDDEN_LOSS: usize = 5;
 /// Smaller mailboxes lose what they lose.
 const SUDDEN_LOSS_MIN: usize = 10;
+/// How often sequence numbers are learned anew before the next look.
+const REORDER_TRIES: usize = 3;
 /// View UIDVALIDITY counts seconds from 2025-01-01, and so stays below 2^31
 /// for decades.
 const VALIDITY_EPOCH: i64 = 1_735_689_600;
@@ -127,6 +129,8 @@ impl Op {
             | Op::MarkEntries(.., r)
             | Op::DropEntries(.., r)
             | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r) => drop(r.send(Err(e))),
@@ -148,6 +152,8 @@ impl Op {
             | Op::MarkEntries(.., r)
             | Op::DropEntries(.., r)
             | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r) => r.is_closed(),
@@ -213,6 +219,11 @@ pub(super) struct Watcher {
     /// UIDs in the order of this connection's sequence numbers.
     order: Vec<UpstreamUid>,
     exists: usize,
+    /// `order` contradicted what the provider said, or may have.
+    unsure: bool,
+    /// EXISTS and our own count, where learning anew didn't make them equal: a
+    /// provider that leaves a message out is not asked again and again.
+    accepted: Option<(usize, usize)>,
     gone: Vec<UpstreamUid>,
     flags: BTreeMap<UpstreamUid, Vec<String>>,
     /// What the request in hand removes.
@@ -239,6 +250,8 @@ impl Watcher {
             connection,
             order: Vec::new(),
             exists: 0,
+            unsure: false,
+            accepted: None,
             gone: Vec::new(),
             flags: BTreeMap::new(),
             own: BTreeSet::new(),
@@ -326,7 +339,7 @@ impl Watcher {
             state.views.iter().map(|(id, v)| (*id, fresh_validity().max(v.uidvalidity + 1))).collect()
         };
         for (id, validity) in &raised {
-            let row = ViewRow { uidvalidity: *validity, next: ViewUid::FIRST };
+            let row = ViewRow { uidvalidity: *validity, next: ViewUid::FIRST, recent: None };
             plan.json(Table::View, rows::view_key(&self.mirror.account, *id), &row)?;
         }
         plan.execute(&self.mirror).await?;
@@ -363,7 +376,7 @@ impl Watcher {
                         continue;
                     }
                     let validity = fresh_validity();
-                    let row = ViewRow { uidvalidity: validity, next: ViewUid::FIRST };
+                    let row = ViewRow { uidvalidity: validity, next: ViewUid::FIRST, recent: None };
                     plan.json(Table::View, rows::view_key(&self.mirror.account, id), &row)?;
                     made.push((id, validity));
                 }
@@ -663,12 +676,16 @@ impl Watcher {
                 let at = (seq as usize).wrapping_sub(1);
                 if at < self.order.len() {
                     self.gone.push(self.order.remove(at));
+                } else {
+                    self.unsure = true;
                 }
                 self.exists = self.exists.saturating_sub(1);
             }
             UntaggedData::Fetch { seq, items } => {
-                let by_seq = || self.order.get((seq as usize).wrapping_sub(1)).copied();
-                let uid = items.uid.and_then(UpstreamUid::new).or_else(by_seq);
+                let by_seq = self.order.get((seq as usize).wrapping_sub(1)).copied();
+                let by_uid = items.uid.and_then(UpstreamUid::new);
+                self.unsure |= by_uid.is_some() && by_seq.is_some() && by_uid != by_seq;
+                let uid = by_uid.or(by_seq);
                 if let (Some(uid), Some(flags)) = (uid, items.flags) {
                     self.flags.insert(uid, strings(&flags));
                 }
@@ -688,9 +705,18 @@ impl Watcher {
             self.mirror.perceiving.send_replace(false);
             fetched?;
         }
-        if self.exists != self.order.len() {
+        // An EXPUNGE that came among the answers to a UID FETCH may name a
+        // message that had no place in our order yet.
+        for _ in 0..REORDER_TRIES {
+            let count = (self.exists, self.order.len());
+            if !self.unsure && (count.0 == count.1 || self.accepted == Some(count)) {
+                break;
+            }
             self.reorder().await?;
+            self.accepted = Some((self.exists, self.order.len()));
         }
+        self.settle_losses().await?;
+        self.settle_flags();
         self.mirror.state().synced = Some(Instant::now());
         Ok(())
     }
@@ -736,18 +762,20 @@ impl Watcher {
     /// Learns the sequence numbers anew, where the provider's count and ours
     /// disagree, drops what is gone and places what was missed.
     async fn reorder(&mut self) -> Result<(), WatchError> {
-        let told = self.exists;
+        // Without an order, an EXPUNGE among the answers can't be taken for
+        // another message's; it makes us unsure again.
+        self.order.clear();
+        self.unsure = false;
         let there = self.uids_and_flags().await?;
         self.order = there.iter().map(|(u, _)| *u).collect();
-        if self.exists == told {
-            // Nothing came meanwhile: the list is right, not the count.
-            self.exists = self.order.len();
+        self.flags.extend(there);
+        if self.unsure {
+            return Ok(());
         }
         let set: BTreeSet<UpstreamUid> = self.order.iter().copied().collect();
         let lost: Vec<UpstreamUid> =
             self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
         self.gone.extend(lost);
-        self.flags.extend(there);
         self.settle_losses().await?;
         self.settle_flags();
         let missing: Vec<u32> = {
@@ -787,7 +815,10 @@ impl Watcher {
                 Response::Tagged { .. } | Response::Continue(_) => {}
                 Response::Untagged(u) => match u.parse() {
                     UntaggedData::Fetch { items, seq } => match arrived(&items, with_body) {
-                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => batch.push(a),
+                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => {
+                            self.append(seq, a.uid);
+                            batch.push(a);
+                        }
                         _ => self.absorb_data(UntaggedData::Fetch { items, seq }),
                     },
                     UntaggedData::Bye { text } => {
@@ -801,6 +832,16 @@ impl Watcher {
             }
         }
         self.place(&mut batch, perceive, rejoin).await
+    }
+
+    /// Gives a new message its place in the order of sequence numbers.
+    fn append(&mut self, seq: u32, uid: UpstreamUid) {
+        let at = (seq as usize).wrapping_sub(1);
+        match self.order.get(at) {
+            None if at == self.order.len() && self.order.last().is_none_or(|last| *last < uid) => self.order.push(uid),
+            Some(known) if *known == uid => {}
+            _ => self.unsure = true,
+        }
     }
 
     async fn place(
@@ -817,8 +858,9 @@ impl Watcher {
         {
             let mut state = self.mirror.state();
             for mut a in batch.drain(..) {
-                if self.order.last().is_none_or(|last| *last < a.uid) {
-                    self.order.push(a.uid);
+                // It left while the others were fetched.
+                if self.gone.contains(&a.uid) {
+                    continue;
                 }
                 let known = known_row(rejoin, &a);
                 if !perceive && known.is_none() {

@@ -4,10 +4,9 @@
 //! preferred, so that what a reader never sees steers nothing. Doesn't know:
 //! what the words mean.
 
-use mail_parser::{MessageParser, MessagePart, MimeHeaders, PartType};
-
 use super::calendar::Calendar;
-use super::fields::{Fields, base64_lenient, decode_charset};
+use super::fields::Fields;
+use super::parts::{Enclosed, Form, Parts};
 use super::{MAX_TEXT, html, quote};
 use crate::lane::trace::PartRead;
 
@@ -52,25 +51,17 @@ const MAX_ATTACHED: usize = 4;
 pub(super) fn read(octets: &[u8], fields: &Fields<'_>) -> Reading {
     let mut out = Reading { subject: fields.text("Subject").unwrap_or_default(), ..Reading::default() };
     let mut left = MAX_TEXT;
-    let parsed = MessageParser::new().parse(octets);
-    let Some(message) = parsed else {
-        raw_text(fields.body(), &mut left, &mut out);
-        return out;
-    };
-    structure(&message.parts, &mut out);
-    take_bodies(&message, &message.html_body, &mut left, &mut out);
+    let parts = Parts::of(octets);
+    structure(&parts, &mut out);
+    let shown = parts.bodies(0, Form::Html);
+    take_bodies(&parts, &shown, &mut left, &mut out);
     if visible(&out.own) < LEAST_VISIBLE {
         // An HTML form of pictures only, or none: what the plain form says.
-        let plain: Vec<u32> = message.text_body.iter().copied().filter(|id| !message.html_body.contains(id)).collect();
-        take_bodies(&message, &plain, &mut left, &mut out);
+        let plain: Vec<usize> = parts.bodies(0, Form::Plain).into_iter().filter(|id| !shown.contains(id)).collect();
+        take_bodies(&parts, &plain, &mut left, &mut out);
     }
-    for part in message.parts.iter().filter_map(|p| p.message()).take(MAX_ATTACHED) {
-        let mut inner = Reading::default();
-        take_bodies(part, &part.html_body, &mut left, &mut inner);
-        out.quoted.push_str(part.subject().unwrap_or_default());
-        out.quoted.push('\n');
-        out.quoted.push_str(&inner.own);
-        out.quoted.push_str(&inner.quoted);
+    for enclosed in parts.enclosed().into_iter().take(MAX_ATTACHED) {
+        take_enclosed(&parts, &enclosed, &mut left, &mut out);
     }
     if out.parts.is_empty() && out.calendars.is_empty() && out.attachments == 0 {
         raw_text(fields.body(), &mut left, &mut out);
@@ -78,17 +69,36 @@ pub(super) fn read(octets: &[u8], fields: &Fields<'_>) -> Reading {
     out
 }
 
+/// Someone else's mail inside this one: its words are as good as quoted.
+fn take_enclosed(parts: &Parts<'_>, enclosed: &Enclosed, left: &mut usize, out: &mut Reading) {
+    let decoded;
+    let inside;
+    let (parts, root) = match enclosed {
+        Enclosed::Here(root) => (parts, *root),
+        Enclosed::Encoded(at) => {
+            decoded = parts.decoded(*at);
+            inside = Parts::of(&decoded);
+            (&inside, 0)
+        }
+    };
+    let mut inner = Reading::default();
+    take_bodies(parts, &parts.bodies(root, Form::Html), left, &mut inner);
+    out.quoted.push_str(&parts.subject(root));
+    out.quoted.push('\n');
+    out.quoted.push_str(&inner.own);
+    out.quoted.push_str(&inner.quoted);
+}
+
 fn visible(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-fn structure(parts: &[MessagePart<'_>], out: &mut Reading) {
-    for part in parts {
-        let kind = media_type(part);
-        let name = part.attachment_name().unwrap_or_default().to_ascii_lowercase();
+fn structure(parts: &Parts<'_>, out: &mut Reading) {
+    for at in parts.own_parts() {
+        let kind = parts.media_type(at);
+        let name = parts.file_name(at).to_ascii_lowercase();
         if kind == "text/calendar" || kind == "application/ics" || name.ends_with(".ics") {
-            let declared = part.content_type().and_then(|c| c.attribute("method"));
-            out.calendars.push(Calendar::parse(&String::from_utf8_lossy(part.contents()), declared));
+            out.calendars.push(Calendar::parse(&parts.text(at), parts.parameter(at, "method")));
         } else if kind == "message/delivery-status" {
             out.report = Some(Report::Delivery);
         } else if kind == "message/disposition-notification" {
@@ -99,39 +109,18 @@ fn structure(parts: &[MessagePart<'_>], out: &mut Reading) {
     }
 }
 
-fn media_type(part: &MessagePart<'_>) -> String {
-    match part.content_type() {
-        Some(c) => format!("{}/{}", c.ctype(), c.subtype().unwrap_or_default()).to_ascii_lowercase(),
-        None => "text/plain".to_owned(),
-    }
-}
-
-fn take_bodies(message: &mail_parser::Message<'_>, ids: &[u32], left: &mut usize, out: &mut Reading) {
+fn take_bodies(parts: &Parts<'_>, ids: &[usize], left: &mut usize, out: &mut Reading) {
     for id in ids {
-        let Some(part) = message.parts.get(*id as usize) else { continue };
-        let kind = media_type(part);
-        if *left == 0 || !matches!(kind.as_str(), "text/plain" | "text/html" | "text/enriched") {
-            continue;
+        if *left == 0 {
+            break;
         }
-        let text = part_text(message, part);
+        let kind = parts.media_type(*id);
+        let text = parts.text(*id);
         let text = cut(&text, *left);
         *left -= text.len();
-        out.parts.push(PartRead { part: *id, media_type: kind.clone(), octets: text.len() as u64 });
+        let part = u32::try_from(*id).unwrap_or(u32::MAX);
+        out.parts.push(PartRead { part, media_type: kind.to_owned(), octets: text.len() as u64 });
         take_text(text, kind == "text/html" || looks_like_html(text), out);
-    }
-}
-
-/// A part's text; where its base64 is damaged, what can be decoded of it.
-fn part_text(message: &mail_parser::Message<'_>, part: &MessagePart<'_>) -> String {
-    let charset = part.content_type().and_then(|c| c.attribute("charset")).unwrap_or_default();
-    if part.is_encoding_problem && part.content_transfer_encoding().is_some_and(|e| e.eq_ignore_ascii_case("base64")) {
-        let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize).unwrap_or_default();
-        return decode_charset(charset, &base64_lenient(raw));
-    }
-    match &part.body {
-        PartType::Text(text) | PartType::Html(text) => text.clone().into_owned(),
-        PartType::Binary(octets) | PartType::InlineBinary(octets) => decode_charset(charset, octets),
-        PartType::Message(_) | PartType::Multipart(_) => String::new(),
     }
 }
 

@@ -143,15 +143,21 @@ fn searched(text: &str) -> String {
 /// Links say nothing in words, and their question marks ask nothing.
 fn without_links(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = ["http://", "https://", "www."].iter().filter_map(|p| rest.find(p)).min() {
-        out.push_str(&rest[..at]);
-        let end = rest[at..]
+    let (mut said, mut at) = (0, 0);
+    while let Some(n) = memchr::memchr2(b'h', b'w', &text.as_bytes()[at..]) {
+        // Both letters are ASCII, so the offset is a character's.
+        let start = at + n;
+        at = start + 1;
+        if !["http://", "https://", "www."].iter().any(|p| text[start..].starts_with(p)) {
+            continue;
+        }
+        out.push_str(&text[said..start]);
+        at = text[start..]
             .find(|c: char| c.is_whitespace() || matches!(c, '>' | '"' | ')' | '。' | '」'))
-            .map_or(rest.len(), |n| at + n);
-        rest = &rest[end..];
+            .map_or(text.len(), |n| start + n);
+        said = at;
     }
-    out.push_str(rest);
+    out.push_str(&text[said..]);
     out
 }
 

@@ -15,6 +15,9 @@ use crate::mail::header::{self, HeaderSpans};
 
 /// Longest field value that is decoded; the rest is not read.
 const MAX_VALUE: usize = 8 * 1024;
+/// Longest encoded word that is decoded. RFC 2047 §2 allows 75 characters;
+/// some programs write a whole subject as one.
+const MAX_WORD: usize = 1024;
 
 /// The header section of one message.
 pub(super) struct Fields<'a> {
@@ -98,7 +101,7 @@ impl<'a> Fields<'a> {
 }
 
 /// UTF-8 where it is UTF-8, else Windows-1252, as readers do with raw 8-bit fields.
-fn eight_bit(value: &[u8]) -> String {
+pub(super) fn eight_bit(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
         Err(_) => latin(value),
@@ -138,7 +141,8 @@ fn encoded_word(text: &str) -> Option<(&str, Vec<u8>, usize)> {
     let rest = text.strip_prefix("=?")?;
     let (charset, rest) = rest.split_once('?')?;
     let (encoding, rest) = rest.split_once('?')?;
-    let end = rest.find("?=")?;
+    // Without a limit each of many openings would be searched to the field's end.
+    let end = memchr::memmem::find(&rest.as_bytes()[..rest.len().min(MAX_WORD)], b"?=")?;
     let body = &rest[..end];
     if charset.is_empty() || charset.len() > 40 || body.contains(' ') && !encoding.eq_ignore_ascii_case("q") {
         return None;
@@ -230,7 +234,7 @@ fn hex(two: &[u8]) -> Option<u8> {
 }
 
 /// Base64 as far as it goes: characters outside the alphabet are skipped.
-pub(super) fn base64_lenient(body: &[u8]) -> Vec<u8> {
+fn base64_lenient(body: &[u8]) -> Vec<u8> {
     let config = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(DecodePaddingMode::Indifferent);

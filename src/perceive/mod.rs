@@ -13,6 +13,7 @@ mod doc;
 mod fields;
 mod html;
 mod offline;
+mod parts;
 mod quote;
 mod signals;
 mod text;
@@ -66,6 +67,12 @@ pub struct PerceiveInput<'a> {
     pub internaldate: i64,
     /// What is known of the sender; authentication is read from the message.
     pub context: Context,
+}
+
+/// Builds what perception looks words up in, which takes some tens of
+/// milliseconds: called once at start, the first message needn't wait for it.
+pub fn warm() {
+    words::warm();
 }
 
 /// Who a message says it is from.
@@ -202,6 +209,9 @@ fn hex(octets: &[u8]) -> String {
     out
 }
 
+#[cfg(test)]
+#[path = "hostile_tests.rs"]
+mod hostile_tests;
 #[cfg(test)]
 #[path = "perceive_tests.rs"]
 mod tests;

@@ -146,8 +146,9 @@ fn is_quoted(line: &str) -> bool {
 
 /// A line such as "On … wrote:" right before a quoted line.
 fn introduces(lines: &[&str], n: usize) -> bool {
-    let next = lines[n + 1..].iter().find(|l| !l.trim().is_empty());
-    next.is_some_and(|l| is_quoted(l)) && is_introduction(lines[n])
+    // Few lines introduce anything: the next one is looked for only behind those.
+    let next = || lines[n + 1..].iter().find(|l| !l.trim().is_empty());
+    is_introduction(lines[n]) && next().is_some_and(|l| is_quoted(l))
 }
 
 fn is_introduction(line: &str) -> bool {
@@ -157,6 +158,7 @@ fn is_introduction(line: &str) -> bool {
 
 /// The first line from which on everything is earlier mail.
 fn history_start(lines: &[&str]) -> usize {
+    let last_quoted = lines.iter().rposition(|l| is_quoted(l));
     for (n, line) in lines.iter().enumerate() {
         let lower = line.trim().to_lowercase();
         let bare = lower.trim_matches(|c: char| c == '-' || c == '_' || c == '=' || c == ' ' || c == ':');
@@ -172,7 +174,7 @@ fn history_start(lines: &[&str]) -> usize {
         }
         // An introduction without quote marks: the rest is the earlier mail,
         // unless quoted lines follow, which are told line by line.
-        if is_introduction(line) && has_date_or_address(&lower) && !lines[n + 1..].iter().any(|l| is_quoted(l)) {
+        if is_introduction(line) && has_date_or_address(&lower) && last_quoted.is_none_or(|q| q <= n) {
             return n;
         }
     }

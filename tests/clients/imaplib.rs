@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::clients_of::{self, Login};
 use crate::common::world::World;
-use crate::corpus::hard;
+use crate::corpus::delivered;
 use crate::holdings::at_the_provider;
 use crate::python::script;
 
@@ -70,14 +70,7 @@ fn imaplib_walks_a_passed_through_mailbox_and_views_as_it_walks_dovecot() {
 #[test]
 fn imaplib_sees_stamped_mail_as_dovecot_has_it_but_for_the_stamps() {
     let world = World::start();
-    let mails = hard(&world.alice.address);
-    for mail in &mails {
-        world.dovecot.deliver("alice", "ann@example.com", &mail.octets);
-    }
-    let mut session = world.person(&world.alice);
-    for mail in &mails {
-        world.lane_of(&mut session, &mail.id);
-    }
+    let mails = delivered(&world);
     let look = |login: &Login, mailbox: &str| -> Value {
         let port = login.imaps.to_string();
         let ran = script("look.py", &[&port, login.trusts.to_str().unwrap(), &login.user, &login.password, mailbox]);

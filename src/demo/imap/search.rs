@@ -5,12 +5,14 @@
 
 use imap_codec::imap_types::core::{AString, Charset};
 use imap_codec::imap_types::search::SearchKey;
-use mail_parser::{MessageParser, PartType};
+use mail_parser::DateTime;
 
 use super::super::dates::InternalDate;
 use super::selected::{Known, Selected};
 use super::{Done, Failure, Session, ok};
 use crate::mail::header;
+use crate::mail::mime::decode;
+use crate::mail::mime::split::{Kind, split_as_read};
 
 impl Session {
     pub(super) fn search(&mut self, charset: Option<&Charset<'_>>, keys: &[SearchKey<'_>], uid: bool) -> Done {
@@ -110,9 +112,7 @@ impl Candidate<'_> {
     /// The day of the Date field, as written there.
     fn sent(&self) -> Option<String> {
         let head = header::values(&self.known.message.octets, "Date");
-        let probe = [b"Date: ", head.first()?.as_slice(), b"\r\n\r\n"].concat();
-        let message = MessageParser::default().parse(&probe)?;
-        let date = message.date()?;
+        let date = DateTime::parse_rfc822(std::str::from_utf8(head.first()?).ok()?)?;
         Some(format!("{:04}-{:02}-{:02}", date.year, date.month, date.day))
     }
 
@@ -138,10 +138,12 @@ impl Candidate<'_> {
         if lower(&octets[header::split(octets).body_start..]).contains(&wanted) {
             return true;
         }
-        let Some(message) = MessageParser::default().parse(octets) else { return false };
-        message.parts.iter().any(|part| match &part.body {
-            PartType::Text(text) | PartType::Html(text) => text.to_lowercase().contains(&wanted),
-            PartType::Binary(_) | PartType::InlineBinary(_) | PartType::Message(_) | PartType::Multipart(_) => false,
+        split_as_read(octets).entities.iter().any(|part| {
+            let text = part.kind == Kind::Leaf && part.content.name.starts_with("text/");
+            text && {
+                let body = part.encoding.decode(&octets[part.body.clone()]).value;
+                decode::charset(&body, part.content.parameter("charset")).0.to_lowercase().contains(&wanted)
+            }
         })
     }
 }
@@ -152,7 +154,5 @@ fn lower(octets: &[u8]) -> String {
 
 /// A field value with its encoded words decoded, in lower case.
 fn decoded(value: &[u8]) -> String {
-    let probe = [b"Subject: ", value, b"\r\n\r\n"].concat();
-    let message = MessageParser::default().parse(&probe);
-    message.and_then(|m| m.subject().map(str::to_lowercase)).unwrap_or_default()
+    decode::words(value).value.to_lowercase()
 }

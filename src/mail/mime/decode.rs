@@ -6,6 +6,10 @@
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 
+/// Longest encoded word that is decoded. RFC 2047 §2 allows 75 characters;
+/// some programs write a whole field as one.
+const MAX_WORD: usize = 4096;
+
 /// What a decoder made of its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<T> {
@@ -181,6 +185,8 @@ pub fn words(value: &[u8]) -> Decoded<String> {
     let mut out = Decoded { value: String::new(), damaged: false };
     // Octets of neighbouring words in one charset, not yet turned into text.
     let mut pending: Option<(String, Vec<u8>)> = None;
+    // Where the last of these words starts.
+    let mut last = 0;
     let mut rest = value;
     while !rest.is_empty() {
         let Some(start) = memchr::memmem::find(rest, b"=?") else {
@@ -199,11 +205,14 @@ pub fn words(value: &[u8]) -> Decoded<String> {
                 out.damaged |= damaged;
                 match &mut pending {
                     Some((name, held)) if *name == charset_name => {
-                        out.damaged |= charset(held, Some(name)).1.is_some();
+                        // A word that isn't whole by itself; all of them each time would be quadratic.
+                        out.damaged |= charset(&held[last..], Some(name)).1.is_some();
+                        last = held.len();
                         held.extend_from_slice(&octets);
                     }
                     _ => {
                         flush(&mut pending, &mut out);
+                        last = 0;
                         pending = Some((charset_name, octets));
                     }
                 }
@@ -241,7 +250,9 @@ fn word(from: &[u8]) -> Option<(String, Vec<u8>, bool, usize)> {
     let inner = from.strip_prefix(b"=?")?;
     let mut marks = memchr::memchr_iter(b'?', inner);
     let (first, second) = (marks.next()?, marks.next()?);
-    let end = second + 1 + memchr::memmem::find(&inner[second + 1..], b"?=")?;
+    // Without a limit each of many openings would be searched to the field's end.
+    let reach = &inner[second + 1..inner.len().min(second + 1 + MAX_WORD)];
+    let end = second + 1 + memchr::memmem::find(reach, b"?=")?;
     let name = std::str::from_utf8(&inner[..first]).ok()?;
     // RFC 2231 §5: a language tag may follow the charset.
     let name = name.split('*').next().filter(|n| !n.is_empty())?.to_ascii_lowercase();

@@ -13,7 +13,7 @@ pub mod decode;
 mod files;
 pub mod html;
 mod links;
-mod split;
+pub(crate) mod split;
 pub mod visible;
 mod warning;
 

@@ -32,7 +32,7 @@ const MAX_BOUNDARY: usize = 70;
 
 /// What a part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `multipart/*` with a usable boundary.
     Multipart,
     /// `message/rfc822` or `message/global` whose message is split further.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
 
 /// What is odd about a part's structure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Oddity {
+pub(crate) enum Oddity {
     DuplicateField(String),
     BoundaryUnusable,
     NotClosed,
@@ -55,34 +55,36 @@ pub(super) enum Oddity {
 
 /// One part.
 #[derive(Debug, Clone)]
-pub(super) struct Entity {
+pub(crate) struct Entity {
     /// `""` for the message itself, then `1`, `1.2`, …, as in IMAP.
-    pub(super) path: String,
-    pub(super) fields: Vec<Field>,
-    pub(super) body: Range<usize>,
-    pub(super) kind: Kind,
-    pub(super) content: ContentType,
-    pub(super) disposition: Option<ContentType>,
-    pub(super) encoding: TransferEncoding,
-    pub(super) oddities: Vec<Oddity>,
+    pub(crate) path: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) body: Range<usize>,
+    pub(crate) kind: Kind,
+    pub(crate) content: ContentType,
+    pub(crate) disposition: Option<ContentType>,
+    pub(crate) encoding: TransferEncoding,
+    pub(crate) oddities: Vec<Oddity>,
     /// Whether its siblings are alternatives of one another.
-    pub(super) alternative: Option<String>,
+    pub(crate) alternative: Option<String>,
+    /// Place in the list of the multipart or message that holds it.
+    pub(crate) parent: Option<usize>,
 }
 
 /// The parts in order, and whether there were more.
 #[derive(Debug, Default)]
-pub(super) struct Structure {
-    pub(super) entities: Vec<Entity>,
-    pub(super) more: bool,
+pub(crate) struct Structure {
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) more: bool,
 }
 
 /// A Content-Type or Content-Disposition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ContentType {
+pub(crate) struct ContentType {
     /// `text/plain`, `attachment`, …, in lower case.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Whether the field was there and could be read.
-    pub(super) declared: bool,
+    pub(crate) declared: bool,
     parameters: Vec<(String, String)>,
 }
 
@@ -106,17 +108,37 @@ impl ContentType {
     }
 
     /// The first parameter of that name.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 }
 
 /// Splits `octets` into parts.
-pub(super) fn split(octets: &[u8]) -> Structure {
+pub(crate) fn split(octets: &[u8]) -> Structure {
+    whole(octets, Containers::AsStandardised)
+}
+
+/// Splits `octets` into parts as most clients do: what a multipart says of a
+/// transfer encoding of its own is passed over.
+pub(crate) fn split_as_read(octets: &[u8]) -> Structure {
+    whole(octets, Containers::AsRead)
+}
+
+fn whole(octets: &[u8], containers: Containers) -> Structure {
     let mut out = Structure::default();
-    let root = Place { path: String::new(), depth: 0, default: "text/plain", alternative: None };
+    let root =
+        Place { path: String::new(), depth: 0, default: "text/plain", alternative: None, parent: None, containers };
     entity(octets, 0..octets.len(), root, &mut out);
     out
+}
+
+/// What an encoded multipart is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Containers {
+    /// Never encoded (RFC 2045 §6.4), so that one which says it is can't be split.
+    AsStandardised,
+    /// A multipart whatever it says.
+    AsRead,
 }
 
 struct Place<'a> {
@@ -124,6 +146,8 @@ struct Place<'a> {
     depth: usize,
     default: &'a str,
     alternative: Option<String>,
+    parent: Option<usize>,
+    containers: Containers,
 }
 
 fn entity(octets: &[u8], span: Range<usize>, place: Place<'_>, out: &mut Structure) {
@@ -150,9 +174,9 @@ fn entity(octets: &[u8], span: Range<usize>, place: Place<'_>, out: &mut Structu
         single(octets, &fields, "Content-Disposition", &mut oddities).and_then(|v| ContentType::parse(&v));
     let encoding = single(octets, &fields, "Content-Transfer-Encoding", &mut oddities)
         .map_or(TransferEncoding::Identity, |v| TransferEncoding::parse(&String::from_utf8_lossy(&v)));
-    let kind = kind_of(&content, &encoding, place.depth, &mut oddities);
+    let kind = kind_of(&content, &encoding, &place, &mut oddities);
     let at = out.entities.len();
-    let Place { path, depth, alternative, .. } = place;
+    let Place { path, depth, alternative, parent, containers, .. } = place;
     out.entities.push(Entity {
         path: path.clone(),
         fields,
@@ -163,11 +187,13 @@ fn entity(octets: &[u8], span: Range<usize>, place: Place<'_>, out: &mut Structu
         encoding,
         oddities,
         alternative,
+        parent,
     });
     match kind {
         Kind::Leaf => {}
         Kind::Message => {
-            let inner = Place { path: child(&path, 0), depth: depth + 1, default: "text/plain", alternative: None };
+            let (path, parent) = (child(&path, 0), Some(at));
+            let inner = Place { path, depth: depth + 1, default: "text/plain", alternative: None, parent, containers };
             entity(octets, body, inner, out);
         }
         Kind::Multipart => {
@@ -177,8 +203,8 @@ fn entity(octets: &[u8], span: Range<usize>, place: Place<'_>, out: &mut Structu
             let default = if content.name == "multipart/digest" { "message/rfc822" } else { "text/plain" };
             let alternative = (content.name == "multipart/alternative").then(|| path.clone());
             for (n, range) in children.into_iter().enumerate() {
-                let place =
-                    Place { path: child(&path, n), depth: depth + 1, default, alternative: alternative.clone() };
+                let (path, alternative) = (child(&path, n), alternative.clone());
+                let place = Place { path, depth: depth + 1, default, alternative, parent: Some(at), containers };
                 entity(octets, range, place, out);
             }
         }
@@ -200,7 +226,7 @@ fn single(octets: &[u8], fields: &[Field], name: &str, oddities: &mut Vec<Oddity
     Some(first.unfolded(octets))
 }
 
-fn kind_of(content: &ContentType, encoding: &TransferEncoding, depth: usize, oddities: &mut Vec<Oddity>) -> Kind {
+fn kind_of(content: &ContentType, encoding: &TransferEncoding, place: &Place<'_>, oddities: &mut Vec<Oddity>) -> Kind {
     let kind = match content.name.as_str() {
         "message/rfc822" | "message/global" => Kind::Message,
         name if name.starts_with("multipart/") => Kind::Multipart,
@@ -209,9 +235,11 @@ fn kind_of(content: &ContentType, encoding: &TransferEncoding, depth: usize, odd
     // RFC 2045 §6.4, RFC 2046 §5.2.1: neither may be encoded; some clients decode it all the same.
     if *encoding != TransferEncoding::Identity {
         oddities.push(Oddity::EncodedContainer);
-        return Kind::Leaf;
+        if kind == Kind::Message || place.containers == Containers::AsStandardised {
+            return Kind::Leaf;
+        }
     }
-    if depth >= MAX_DEPTH {
+    if place.depth >= MAX_DEPTH {
         oddities.push(Oddity::TooDeep);
         return Kind::Leaf;
     }

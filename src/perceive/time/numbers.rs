@@ -51,6 +51,7 @@ pub(super) fn numbers(s: &str, hits: &[Hit], lang: Lang, parts: &mut Vec<Part>) 
         let found = span(s, hits, n)
             .or_else(|| if n.digits { numeric_date(s, n, &next, lang) } else { None })
             .or_else(|| month_date(s, hits, n, &next))
+            .or_else(|| ordinal(s, n))
             .or_else(|| clock_time(s, hits, n, rest, &next));
         parts.extend(found);
     }
@@ -148,6 +149,22 @@ fn numeric_date<'n>(s: &str, n: &Number, next: &dyn Fn(usize) -> Option<&'n Numb
         }
         _ => None,
     }
+}
+
+/// "the 19th", "le 19", "el 19", "am 19.": a day without its month.
+fn ordinal(s: &str, n: &Number) -> Option<Part> {
+    if !n.digits || !(1..=31).contains(&n.value) {
+        return None;
+    }
+    let rest = &s[n.end..];
+    let before = s[..n.start].trim_end();
+    let word = |w: &str| before.strip_suffix(w).is_some_and(|b| b.is_empty() || b.ends_with([' ', ',']));
+    let english = ["th", "st", "nd", "rd"].iter().find(|w| starts_word(rest, w)).map(|w| w.len());
+    let article = (word("le") || word("el") || word("dia"))
+        && !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '%' | '.' | '/' | ','));
+    let german = (word("am") || word("vom") || word("zum") || word("der")) && rest.starts_with(". ");
+    let length = english.or_else(|| (article || german).then_some(0))?;
+    Some(Part { start: n.start, end: n.end + length, atom: Atom::DayOfMonth(n.value as i8), by: false })
 }
 
 /// The day after "11月" or "11월": end and day.
