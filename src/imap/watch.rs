@@ -228,7 +228,7 @@ pub(super) struct Watcher {
     flags: BTreeMap<UpstreamUid, Vec<String>>,
     /// What the request in hand removes.
     own: BTreeSet<UpstreamUid>,
-    /// A second connection contradicted this one.
+    /// A second connection contradicted this one, which selects anew.
     contradicted: bool,
 }
 
@@ -553,7 +553,7 @@ impl Watcher {
             }
             self.mirror.pool.sweep(false);
             if std::mem::take(&mut self.contradicted) {
-                self.reorder().await?;
+                self.select().await?;
             }
         }
     }
@@ -613,6 +613,9 @@ impl Watcher {
                         return Ok(Woken::Look);
                     }
                     self.settle().await?;
+                    if self.contradicted {
+                        return Ok(Woken::Look);
+                    }
                 }
                 () = tokio::time::sleep(timing.tick) => {
                     if sleepless.slept() {
