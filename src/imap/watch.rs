@@ -19,7 +19,6 @@ use super::lanes::{LaneMap, Place};
 use super::mirror::{Health, Mirror, Offers, Op, OpError};
 use super::perceiving::{Arrived, now, plan_arrival};
 use super::plan::Plan;
-use super::pool::Lease;
 use super::rows::{self, MessageRow, MirrorRow, ViewRow};
 use super::timing::Sleepless;
 use super::uid::{UpstreamUid, ViewUid, sequence_set};
@@ -31,20 +30,11 @@ const ARRIVALS_PER_COMMIT: usize = 32;
 const UIDS_PER_FETCH: usize = 200;
 /// How long new mail waits for a client's own message that is entering INBOX.
 const ARRIVALS_WAIT: Duration = Duration::from_secs(30);
-/// A loss of more than one in this many messages is confirmed on a second
-/// connection before anyone is told.
-const SUDDEN_LOSS: usize = 5;
-/// Smaller mailboxes lose what they lose.
-const SUDDEN_LOSS_MIN: usize = 10;
 /// How often sequence numbers are learned anew before the next look.
 const REORDER_TRIES: usize = 3;
 /// View UIDVALIDITY counts seconds from 2025-01-01, and so stays below 2^31
 /// for decades.
 const VALIDITY_EPOCH: i64 = 1_735_689_600;
-
-/// Expunges that come one by one are looked at together, once the provider
-/// paused for this long.
-const QUIET: Duration = Duration::from_millis(30);
 
 /// Runs until `shutdown` becomes true.
 pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
@@ -144,7 +134,7 @@ impl Op {
 impl Op {
     /// Whether the session that asked no longer waits. It was told NO, so
     /// that nothing may happen any more.
-    fn is_abandoned(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Op::Sync(r)
             | Op::Store(.., r)
@@ -164,7 +154,7 @@ impl Op {
     }
 
     /// The messages that it takes out of INBOX at our own wish.
-    fn removes(&self) -> BTreeSet<UpstreamUid> {
+    pub(super) fn removes(&self) -> BTreeSet<UpstreamUid> {
         match self {
             Op::Expunge(uids, _) | Op::CopyOut(uids, _, true, _) => uids.iter().copied().collect(),
             _ => BTreeSet::new(),
@@ -217,30 +207,19 @@ pub(super) struct Watcher {
     pub(super) mirror: Arc<Mirror>,
     pub(super) connection: Connection,
     /// UIDs in the order of this connection's sequence numbers.
-    order: Vec<UpstreamUid>,
-    exists: usize,
+    pub(super) order: Vec<UpstreamUid>,
+    pub(super) exists: usize,
     /// `order` contradicted what the provider said, or may have.
     unsure: bool,
     /// EXISTS and our own count, where learning anew didn't make them equal: a
     /// provider that leaves a message out is not asked again and again.
     accepted: Option<(usize, usize)>,
-    gone: Vec<UpstreamUid>,
+    pub(super) gone: Vec<UpstreamUid>,
     flags: BTreeMap<UpstreamUid, Vec<String>>,
     /// What the request in hand removes.
-    own: BTreeSet<UpstreamUid>,
+    pub(super) own: BTreeSet<UpstreamUid>,
     /// A second connection contradicted this one, which selects anew.
-    contradicted: bool,
-}
-
-/// What ended a wait.
-enum Woken {
-    Op(Op),
-    /// Nobody can ask any more.
-    Closed,
-    /// Something has to be looked at, or it is time to.
-    Look,
-    /// The provider answered IDLE by itself.
-    Over(Status),
+    pub(super) contradicted: bool,
 }
 
 impl Watcher {
@@ -299,7 +278,7 @@ impl Watcher {
     }
 
     /// Selects INBOX and brings the mirror to what the provider has.
-    async fn select(&mut self) -> Result<(), WatchError> {
+    pub(super) async fn select(&mut self) -> Result<(), WatchError> {
         let selected = self.connection.select(b"INBOX", false).await?;
         let known = self.mirror.state().uidvalidity;
         let first = known.is_none();
@@ -437,54 +416,6 @@ impl Watcher {
         Ok(list)
     }
 
-    /// What of `lost` is really gone. A sudden loss that wasn't our own doing
-    /// is first looked at over a second connection.
-    async fn confirmed(&mut self, mut lost: Vec<UpstreamUid>) -> Result<Vec<UpstreamUid>, WatchError> {
-        {
-            let mut state = self.mirror.state();
-            lost.retain(|u| state.messages.contains_key(u));
-            let others = lost.iter().filter(|u| !self.own.contains(u)).count();
-            if !is_sudden(others, state.messages.len()) {
-                return Ok(lost);
-            }
-            let doubted = std::mem::take(&mut state.doubted);
-            if lost.iter().all(|u| doubted.contains(u)) {
-                return Ok(lost);
-            }
-        }
-        tracing::warn!(account = %self.mirror.account, messages = lost.len(), "a sudden loss: looking again");
-        let there = match self.mirror.pool.any().await {
-            Ok(second) => self.second_look(second).await?,
-            Err(e) => {
-                // The next watching connection is the second one then.
-                self.mirror.state().doubted = lost.into_iter().collect();
-                return Err(WatchError::Lost(format!("a sudden loss could not be confirmed: {e}")));
-            }
-        };
-        let before = lost.len();
-        lost.retain(|u| !there.contains(u));
-        self.contradicted |= lost.len() < before;
-        Ok(lost)
-    }
-
-    /// The UIDs of INBOX as another connection sees them.
-    async fn second_look(&self, mut second: Lease) -> Result<BTreeSet<UpstreamUid>, WatchError> {
-        second.forget_selection();
-        let selected = second.select(b"INBOX", true).await?;
-        if self.mirror.state().uidvalidity != Some(selected.uidvalidity) {
-            return Err(WatchError::Lost("INBOX has another UIDVALIDITY".into()));
-        }
-        if selected.exists == 0 {
-            return Ok(BTreeSet::new());
-        }
-        let outcome = second.run(b"UID FETCH 1:* (UID)").await?.ok()?;
-        let uids = outcome.untagged.iter().filter_map(|u| match u.parse() {
-            UntaggedData::Fetch { items, .. } => items.uid.and_then(UpstreamUid::new),
-            _ => None,
-        });
-        Ok(uids.collect())
-    }
-
     /// Moves stamped messages whose lane the preset now shows elsewhere.
     async fn relocate(&mut self) -> Result<(), WatchError> {
         let mut plan = Plan::new(&self.mirror.account);
@@ -517,149 +448,10 @@ impl Watcher {
         Ok(plan.execute(&self.mirror).await?)
     }
 
-    /// Serves requests and watches, until the connection ends. A request that
-    /// wasn't begun when it did stays in `waiting`.
-    async fn serve(
-        &mut self,
-        ops: &mut mpsc::Receiver<Op>,
-        waiting: &mut Option<Op>,
-        sleepless: &mut Sleepless,
-    ) -> Result<(), WatchError> {
-        let mut idles = self.connection.capabilities().has("IDLE");
-        loop {
-            while let Some(op) = waiting.take().or_else(|| ops.try_recv().ok()) {
-                self.serve_one(op).await?;
-            }
-            self.settle().await?;
-            let began = Instant::now();
-            if idles && !self.begin_idle().await? {
-                idles = false;
-            }
-            let woken = self.wait(ops, idles, sleepless).await?;
-            match woken {
-                Woken::Closed => return Ok(()),
-                Woken::Over(status) => {
-                    self.connection.idle_over();
-                    // Asked again at once it would only end again.
-                    idles = status == Status::Ok && began.elapsed() >= self.mirror.pool.timing().idle_least;
-                    continue;
-                }
-                Woken::Op(op) => *waiting = Some(op),
-                Woken::Look if !idles => self.noop().await?,
-                Woken::Look => {}
-            }
-            if idles {
-                self.end_idle().await?;
-            }
-            self.mirror.pool.sweep(false);
-            if std::mem::take(&mut self.contradicted) {
-                self.select().await?;
-            }
-        }
-    }
-
-    async fn serve_one(&mut self, op: Op) -> Result<(), WatchError> {
-        if op.is_abandoned() {
-            return Ok(());
-        }
-        self.own = op.removes();
-        let done = self.handle(op).await;
-        self.own.clear();
-        done
-    }
-
-    /// Begins IDLE; false where the provider refuses it.
-    async fn begin_idle(&mut self) -> Result<bool, WatchError> {
-        match self.connection.idle_start().await {
-            Ok(()) => Ok(true),
-            Err(e) if e.ends_connection() => Err(e.into()),
-            Err(e) => {
-                tracing::info!(account = %self.mirror.account, "the provider is polled, since IDLE is refused: {e}");
-                Ok(false)
-            }
-        }
-    }
-
-    async fn end_idle(&mut self) -> Result<(), WatchError> {
-        let alive = self.mirror.pool.timing().alive;
-        let outcome = tokio::time::timeout(alive, self.connection.idle_done())
-            .await
-            .map_err(|_| WatchError::Lost("no answer to the end of IDLE in time".into()))??;
-        self.absorb_all(&outcome.untagged);
-        Ok(())
-    }
-
-    /// Waits for a request, for news, or for the time to look.
-    async fn wait(
-        &mut self,
-        ops: &mut mpsc::Receiver<Op>,
-        idles: bool,
-        sleepless: &mut Sleepless,
-    ) -> Result<Woken, WatchError> {
-        let timing = self.mirror.pool.timing().clone();
-        let renew = tokio::time::sleep(if idles { timing.idle_renew } else { self.mirror.settings.poll });
-        tokio::pin!(renew);
-        loop {
-            tokio::select! {
-                op = ops.recv() => return Ok(op.map_or(Woken::Closed, Woken::Op)),
-                response = self.connection.next_response(), if idles => {
-                    if let Some(status) = self.absorb_response(response?)? {
-                        return Ok(Woken::Over(status));
-                    }
-                    if !self.gone.is_empty() && let Some(status) = self.gather().await? {
-                        return Ok(Woken::Over(status));
-                    }
-                    if self.exists != self.order.len() {
-                        return Ok(Woken::Look);
-                    }
-                    self.settle().await?;
-                    if self.contradicted {
-                        return Ok(Woken::Look);
-                    }
-                }
-                () = tokio::time::sleep(timing.tick) => {
-                    if sleepless.slept() {
-                        self.mirror.pool.slept();
-                        return Err(WatchError::Lost("this machine slept".into()));
-                    }
-                }
-                () = &mut renew => return Ok(Woken::Look),
-            }
-        }
-    }
-
-    /// Takes in what follows an EXPUNGE at once, so that a flood of them
-    /// counts as one loss.
-    async fn gather(&mut self) -> Result<Option<Status>, WatchError> {
-        for _ in 0..self.order.len() {
-            let Ok(response) = tokio::time::timeout(QUIET, self.connection.next_response()).await else { break };
-            if let Some(status) = self.absorb_response(response?)? {
-                return Ok(Some(status));
-            }
-        }
-        Ok(None)
-    }
-
     pub(super) async fn noop(&mut self) -> Result<(), WatchError> {
         let outcome = self.connection.run(b"NOOP").await?.ok()?;
         self.absorb_all(&outcome.untagged);
         Ok(())
-    }
-
-    /// What came during IDLE; a status where it answers the IDLE itself.
-    fn absorb_response(&mut self, response: Response) -> Result<Option<Status>, WatchError> {
-        match response {
-            Response::Untagged(u) => {
-                if let UntaggedData::Bye { text } = u.parse() {
-                    return Err(WatchError::Lost(String::from_utf8_lossy(&text).into_owned()));
-                }
-                self.absorb(&u);
-                Ok(None)
-            }
-            // Only IDLE is in flight; a tag that isn't ours answers nothing.
-            Response::Tagged { tag, status, .. } => Ok(tag.map(|_| status)),
-            Response::Continue(_) => Ok(None),
-        }
     }
 
     pub(super) fn absorb_all(&mut self, list: &[Untagged]) {
@@ -668,7 +460,7 @@ impl Watcher {
         }
     }
 
-    fn absorb(&mut self, u: &Untagged) {
+    pub(super) fn absorb(&mut self, u: &Untagged) {
         self.absorb_data(u.parse());
     }
 
@@ -722,22 +514,6 @@ impl Watcher {
         self.settle_flags();
         self.mirror.state().synced = Some(Instant::now());
         Ok(())
-    }
-
-    async fn settle_losses(&mut self) -> Result<(), WatchError> {
-        let gone = std::mem::take(&mut self.gone);
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let gone = self.confirmed(gone).await?;
-        let mut plan = Plan::new(&self.mirror.account);
-        {
-            let state = self.mirror.state();
-            for uid in gone {
-                plan.forget(&state, uid);
-            }
-        }
-        Ok(plan.execute(&self.mirror).await?)
     }
 
     fn settle_flags(&mut self) {
@@ -876,13 +652,6 @@ impl Watcher {
     }
 }
 
-/// Whether so many of so many messages may not go without a second look: more
-/// than a fifth, or all of several.
-fn is_sudden(lost: usize, known: usize) -> bool {
-    let all = lost == known && known > 1;
-    all || (known >= SUDDEN_LOSS_MIN && lost * SUDDEN_LOSS > known)
-}
-
 fn known_row(rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>, a: &Arrived) -> Option<MessageRow> {
     if rejoin.is_empty() {
         return None;
@@ -919,18 +688,4 @@ fn strings(flags: &[bytes::Bytes]) -> Vec<String> {
 
 fn fresh_validity() -> u32 {
     u32::try_from((now() - VALIDITY_EPOCH).max(1)).unwrap_or(1).min(i32::MAX as u32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_than_a_fifth_or_all_of_several_is_a_sudden_loss() {
-        for (lost, known, sudden) in
-            [(0, 0, false), (1, 1, false), (2, 2, true), (1, 2, false), (8, 9, false), (2, 10, false), (3, 10, true)]
-        {
-            assert_eq!(is_sudden(lost, known), sudden, "{lost} of {known}");
-        }
-    }
 }
