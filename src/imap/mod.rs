@@ -8,6 +8,7 @@
 //! how mail leaves.
 
 pub mod agent;
+pub mod answer;
 pub mod append;
 pub mod copy;
 pub mod correct;
