@@ -134,6 +134,8 @@ impl Session {
             CommandBody::Fetch { .. }
                 | CommandBody::Store { .. }
                 | CommandBody::Search { .. }
+                | CommandBody::Sort { .. }
+                | CommandBody::Thread { .. }
                 | CommandBody::Expunge
                 | CommandBody::ExpungeUid { .. }
                 | CommandBody::Copy { .. }
@@ -627,7 +629,7 @@ fn is_for_clients(u: &Untagged) -> bool {
 }
 
 /// Text of the provider without what ends a line or a string elsewhere.
-fn fit(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn fit(text: &[u8]) -> Cow<'_, [u8]> {
     if super::session::is_sane(text) {
         return Cow::Borrowed(text);
     }

@@ -52,10 +52,12 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
     let mut pause = timing.retry_first;
     // A request that no connection has begun.
     let mut waiting: Option<Op> = None;
+    // Compared over all connections: the machine may sleep between two.
+    let mut sleepless = Sleepless::new(&timing.clock);
     loop {
         let mut lived = None;
         let ended = tokio::select! {
-            ended = attempt(&mirror, &mut ops, &mut waiting, &mut lived) => ended,
+            ended = attempt(&mirror, &mut ops, &mut waiting, &mut sleepless, &mut lived) => ended,
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
         let why = match ended {
@@ -72,6 +74,9 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
         };
         tracing::warn!(account = %mirror.account, "the provider's IMAP connection is gone: {why}");
         mirror.pool.sweep(true);
+        if sleepless.slept() {
+            mirror.pool.slept();
+        }
         let lived = lived.map_or(Duration::ZERO, |since: Instant| since.elapsed());
         if lived > timing.retry_most {
             pause = timing.retry_first;
@@ -194,6 +199,7 @@ async fn attempt(
     mirror: &Arc<Mirror>,
     ops: &mut mpsc::Receiver<Op>,
     waiting: &mut Option<Op>,
+    sleepless: &mut Sleepless,
     lived: &mut Option<Instant>,
 ) -> Result<(), WatchError> {
     let connection = mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
@@ -203,7 +209,7 @@ async fn attempt(
     *lived = Some(Instant::now());
     mirror.health.send_replace(Health::Live);
     tracing::info!(account = %mirror.account, messages = watcher.order.len(), "INBOX is mirrored");
-    watcher.serve(ops, waiting).await
+    watcher.serve(ops, waiting, sleepless).await
 }
 
 /// The watching connection and what it knows of sequence numbers.
@@ -513,9 +519,13 @@ impl Watcher {
 
     /// Serves requests and watches, until the connection ends. A request that
     /// wasn't begun when it did stays in `waiting`.
-    async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>, waiting: &mut Option<Op>) -> Result<(), WatchError> {
+    async fn serve(
+        &mut self,
+        ops: &mut mpsc::Receiver<Op>,
+        waiting: &mut Option<Op>,
+        sleepless: &mut Sleepless,
+    ) -> Result<(), WatchError> {
         let mut idles = self.connection.capabilities().has("IDLE");
-        let mut sleepless = Sleepless::new(&self.mirror.pool.timing().clock);
         loop {
             while let Some(op) = waiting.take().or_else(|| ops.try_recv().ok()) {
                 self.serve_one(op).await?;
@@ -525,7 +535,7 @@ impl Watcher {
             if idles && !self.begin_idle().await? {
                 idles = false;
             }
-            let woken = self.wait(ops, idles, &mut sleepless).await?;
+            let woken = self.wait(ops, idles, sleepless).await?;
             match woken {
                 Woken::Closed => return Ok(()),
                 Woken::Over(status) => {
