@@ -16,9 +16,9 @@ use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
 use super::answer::Round;
+use super::encode::set_text;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
-use super::pass::set_text;
 use super::section::{Item, Partial, Wanted, window};
 use super::session::{Fail, Out, Selection, Session, Viewing};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
