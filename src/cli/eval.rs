@@ -50,7 +50,7 @@ pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
     let report = match args.scorer {
         Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
     };
-    println!("{}", report.output());
+    super::exit::say(&report.output().to_string());
     if report.passed() {
         return Ok(());
     }

@@ -162,6 +162,12 @@ impl Provider {
         });
     }
 
+    /// Present connections stay open, but nothing comes of them any more, as
+    /// after a suspend or behind a firewall that forgot them. New ones work.
+    pub fn freeze(&self) {
+        self.shared.freeze.send_modify(|count| *count += 1);
+    }
+
     /// Puts a message into INBOX of `user` as if it had just arrived, and
     /// tells idle sessions at once. Answers its UID; 0 where there is no such
     /// user or the folder can't be written.

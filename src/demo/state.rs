@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) changes: watch::Sender<u64>,
     /// Rises when all connections are to end; the text is the BYE, if any.
     pub(crate) kick: watch::Sender<(u64, Option<String>)>,
+    /// Rises to make the present connections dead.
+    pub(crate) freeze: watch::Sender<u64>,
     pub(crate) faults: Faults,
     pub(crate) caps: Caps,
 }
@@ -111,6 +113,7 @@ impl Shared {
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
             kick: watch::Sender::new((0, None)),
+            freeze: watch::Sender::new(0),
             faults: Faults::default(),
             caps,
         }

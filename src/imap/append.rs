@@ -70,6 +70,9 @@ impl Session {
             return Err(Fail::No("TOOBIG", format!("messages are limited to {} octets", mirror.max_message_bytes)));
         }
         let name = name_of(mailbox);
+        if !super::session::is_sane(&name) {
+            return Err(Fail::No("CANNOT", "a mailbox name can't hold a line end or a NUL".into()));
+        }
         let (place, owned) = {
             let state = mirror.state();
             let lanes = state.lanes.as_ref();
@@ -164,7 +167,10 @@ impl Session {
         }
         let Some((validity, uid)) = uid else { return Ok("done".into()) };
         let Some(place) = target.place else { return Ok(format!("[APPENDUID {validity} {uid}] done")) };
-        mirror.ask(Op::Sync).await?;
+        // The provider has it: a sync that fails doesn't make that untrue.
+        if mirror.ask(Op::Sync).await.is_err() {
+            return Ok("done".into());
+        }
         let (validity, uids) = self.placed(mirror, place, &[uid])?;
         self.tell(true).await?;
         Ok(match uids.first() {
@@ -208,10 +214,7 @@ impl Session {
 }
 
 async fn response(lease: &mut Lease) -> Result<Response, Fail> {
-    match tokio::time::timeout(super::mirror::OP_TIMEOUT, lease.next_response()).await {
-        Ok(r) => Ok(r?),
-        Err(_) => Err(Fail::No("UNAVAILABLE", "the provider did not answer in time".into())),
-    }
+    Ok(lease.response_in_time().await?)
 }
 
 /// The provider's answer to the message: UIDVALIDITY and UID, where it says.

@@ -17,7 +17,7 @@ use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
 use crate::lane::stamp::Neutraliser;
-use crate::upstream::imap::{ImapError, Status, Tag};
+use crate::upstream::imap::{Status, Tag};
 use crate::wire::imap::Piece;
 
 use super::mirror::{FlagChange, Mirror, Op, OpError};
@@ -478,10 +478,7 @@ async fn next_of(lease: &mut Lease, live: &VecDeque<InFlight>) -> Result<Next, F
 }
 
 async fn piece(lease: &mut Lease) -> Result<Piece, Fail> {
-    match tokio::time::timeout(super::mirror::OP_TIMEOUT, lease.next_piece()).await {
-        Ok(p) => Ok(p?),
-        Err(_) => Err(ImapError::Timeout.into()),
-    }
+    Ok(lease.piece_in_time().await?)
 }
 
 async fn skip_rest(lease: &mut Lease) -> Result<(), Fail> {

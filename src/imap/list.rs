@@ -78,7 +78,7 @@ impl Session {
                 continue;
             }
             names.push(name.to_vec());
-            self.write(&u.text).await?;
+            self.write(&super::pass::fit_response(u)).await?;
             self.write(b"\r\n").await?;
         }
         if let Some(lanes) = lanes
@@ -128,7 +128,7 @@ impl Session {
                 let outcome = outcome.ok()?;
                 for u in &outcome.untagged {
                     if matches!(u.parse(), UntaggedData::Status { .. }) {
-                        self.write(&u.text).await?;
+                        self.write(&super::pass::fit_response(u)).await?;
                         self.write(b"\r\n").await?;
                     }
                 }

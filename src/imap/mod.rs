@@ -29,6 +29,7 @@ pub mod section;
 pub mod select;
 pub mod session;
 pub mod store;
+pub mod timing;
 pub mod uid;
 pub mod view;
 pub mod watch;

@@ -102,14 +102,15 @@ impl Watcher {
     ) -> Result<(), WatchError> {
         match done {
             Ok(value) => {
-                self.settle().await?;
+                // What the provider did is done, settled or not.
+                let settled = self.settle().await;
                 let _ = reply.send(Ok(value));
-                Ok(())
+                settled
             }
             Err(e @ (ImapError::No { .. } | ImapError::Bad { .. })) => {
-                self.settle().await?;
+                let settled = self.settle().await;
                 let _ = reply.send(Err(OpError::Refused(e.to_string())));
-                Ok(())
+                settled
             }
             Err(e) => {
                 let _ = reply.send(Err(OpError::Unavailable(e.to_string())));

@@ -157,10 +157,7 @@ impl Session {
         let verb: &[u8] = if read_only { b"EXAMINE" } else { b"SELECT" };
         let command = [verb, b" ", &super::pass::quote(name)].concat();
         let outcome = lease.run(&command).await?;
-        for u in &outcome.untagged {
-            self.write(&u.text).await?;
-            self.write(b"\r\n").await?;
-        }
+        self.pass_untagged(&outcome.untagged).await?;
         let outcome = match outcome.ok() {
             Ok(o) => o,
             Err(e) => {

@@ -16,19 +16,15 @@ use crate::store::Table;
 use crate::upstream::imap::{Connection, FetchItems, ImapError, Response, Status, Untagged, UntaggedData, Value};
 
 use super::lanes::{LaneMap, Place};
-use super::mirror::{Health, Mirror, Op, OpError};
+use super::mirror::{Health, Mirror, Offers, Op, OpError};
 use super::perceiving::{Arrived, now, plan_arrival};
 use super::plan::Plan;
+use super::pool::Lease;
 use super::rows::{self, MessageRow, MirrorRow, ViewRow};
+use super::timing::Sleepless;
 use super::uid::{UpstreamUid, ViewUid, sequence_set};
 use super::view::{Audience, View};
 
-/// First pause before a new connection after a loss.
-const RETRY_FIRST: Duration = Duration::from_millis(500);
-/// Longest pause between attempts.
-const RETRY_MOST: Duration = Duration::from_secs(60);
-/// IDLE is renewed this often; a dead connection is noticed no later.
-const IDLE_RENEW: Duration = Duration::from_secs(60);
 /// New messages committed at once.
 const ARRIVALS_PER_COMMIT: usize = 32;
 /// UIDs named in one FETCH while catching up.
@@ -46,13 +42,20 @@ const REORDER_TRIES: usize = 3;
 /// for decades.
 const VALIDITY_EPOCH: i64 = 1_735_689_600;
 
+/// Expunges that come one by one are looked at together, once the provider
+/// paused for this long.
+const QUIET: Duration = Duration::from_millis(30);
+
 /// Runs until `shutdown` becomes true.
 pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
-    let mut pause = RETRY_FIRST;
+    let timing = mirror.pool.timing().clone();
+    let mut pause = timing.retry_first;
+    // A request that no connection has begun.
+    let mut waiting: Option<Op> = None;
     loop {
-        let started = Instant::now();
+        let mut lived = None;
         let ended = tokio::select! {
-            ended = attempt(&mirror, &mut ops) => ended,
+            ended = attempt(&mirror, &mut ops, &mut waiting, &mut lived) => ended,
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
         let why = match ended {
@@ -61,28 +64,37 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
                 tracing::error!(account = %mirror.account, "{why}");
                 mirror.health.send_replace(Health::Refused(why.clone()));
                 tokio::select! {
-                    () = answer_all(&mut ops, &why, None) => return,
+                    () = answer_all(&mut ops, &mut waiting, &why, None) => return,
                     _ = shutdown.wait_for(|stop| *stop) => return,
                 }
             }
             Err(WatchError::Lost(why)) => why,
         };
         tracing::warn!(account = %mirror.account, "the provider's IMAP connection is gone: {why}");
-        mirror.health.send_replace(Health::Down(why.clone()));
         mirror.pool.sweep(true);
-        if started.elapsed() > RETRY_MOST {
-            pause = RETRY_FIRST;
+        let lived = lived.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+        if lived > timing.retry_most {
+            pause = timing.retry_first;
         }
+        if lived >= timing.steady {
+            // Sessions wait for the new connection instead of a refusal.
+            mirror.health.send_replace(Health::Starting);
+            continue;
+        }
+        mirror.health.send_replace(Health::Down(why.clone()));
         tokio::select! {
-            () = answer_all(&mut ops, &why, Some(pause)) => {}
+            () = answer_all(&mut ops, &mut waiting, &why, Some(pause)) => {}
             _ = shutdown.wait_for(|stop| *stop) => return,
         }
-        pause = (pause * 2).min(RETRY_MOST);
+        pause = (pause * 2).min(timing.retry_most);
     }
 }
 
 /// Answers every request that the provider can't be reached, for a while.
-async fn answer_all(ops: &mut mpsc::Receiver<Op>, why: &str, during: Option<Duration>) {
+async fn answer_all(ops: &mut mpsc::Receiver<Op>, waiting: &mut Option<Op>, why: &str, during: Option<Duration>) {
+    if let Some(op) = waiting.take() {
+        op.fail(OpError::Unavailable(why.to_owned()));
+    }
     let end = async {
         match during {
             Some(d) => tokio::time::sleep(d).await,
@@ -124,6 +136,37 @@ impl Op {
     }
 }
 
+impl Op {
+    /// Whether the session that asked no longer waits. It was told NO, so
+    /// that nothing may happen any more.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Op::Sync(r)
+            | Op::Store(.., r)
+            | Op::StoreLocal(.., r)
+            | Op::MarkEntries(.., r)
+            | Op::DropEntries(.., r)
+            | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
+            | Op::PostLocal(.., r)
+            | Op::RemoveLocals(.., r)
+            | Op::RemoveLocalNamed(_, r) => r.is_closed(),
+            Op::CopyOut(.., r) => r.is_closed(),
+            Op::Relane(.., r) => r.is_closed(),
+            Op::Backfill(.., r) => r.is_closed(),
+        }
+    }
+
+    /// The messages that it takes out of INBOX at our own wish.
+    fn removes(&self) -> BTreeSet<UpstreamUid> {
+        match self {
+            Op::Expunge(uids, _) | Op::CopyOut(uids, _, true, _) => uids.iter().copied().collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+}
+
 /// Why watching ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WatchError {
@@ -147,14 +190,20 @@ impl From<OpError> for WatchError {
     }
 }
 
-async fn attempt(mirror: &Arc<Mirror>, ops: &mut mpsc::Receiver<Op>) -> Result<(), WatchError> {
+async fn attempt(
+    mirror: &Arc<Mirror>,
+    ops: &mut mpsc::Receiver<Op>,
+    waiting: &mut Option<Op>,
+    lived: &mut Option<Instant>,
+) -> Result<(), WatchError> {
     let connection = mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
     let mut watcher = Watcher::new(mirror.clone(), connection);
     watcher.prepare().await?;
     watcher.select().await?;
+    *lived = Some(Instant::now());
     mirror.health.send_replace(Health::Live);
     tracing::info!(account = %mirror.account, messages = watcher.order.len(), "INBOX is mirrored");
-    watcher.serve(ops).await
+    watcher.serve(ops, waiting).await
 }
 
 /// The watching connection and what it knows of sequence numbers.
@@ -164,23 +213,47 @@ pub(super) struct Watcher {
     /// UIDs in the order of this connection's sequence numbers.
     order: Vec<UpstreamUid>,
     exists: usize,
-    /// `order` contradicted what the provider said, or may have.
+    /// `order` contradicts what the provider said, or may.
     unsure: bool,
-    /// EXISTS and our own count, where learning anew didn't make them equal: a
-    /// provider that leaves a message out is not asked again and again.
-    accepted: Option<(usize, usize)>,
     gone: Vec<UpstreamUid>,
     flags: BTreeMap<UpstreamUid, Vec<String>>,
+    /// What the request in hand removes.
+    own: BTreeSet<UpstreamUid>,
+    /// A second connection contradicted this one.
+    contradicted: bool,
+}
+
+/// What ended a wait.
+enum Woken {
+    Op(Op),
+    /// Nobody can ask any more.
+    Closed,
+    /// Something has to be looked at, or it is time to.
+    Look,
+    /// The provider answered IDLE by itself.
+    Over(Status),
 }
 
 impl Watcher {
     fn new(mirror: Arc<Mirror>, connection: Connection) -> Watcher {
-        let (order, gone, flags) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Watcher { mirror, connection, order, exists: 0, unsure: false, accepted: None, gone, flags }
+        Watcher {
+            mirror,
+            connection,
+            order: Vec::new(),
+            exists: 0,
+            unsure: false,
+            gone: Vec::new(),
+            flags: BTreeMap::new(),
+            own: BTreeSet::new(),
+            contradicted: false,
+        }
     }
 
     /// Learns delimiter and prefix, refuses a collision of names.
     async fn prepare(&mut self) -> Result<(), WatchError> {
+        let has = |name: &str| self.connection.capabilities().has(name);
+        let uidplus = has("UIDPLUS");
+        self.mirror.state().offers = Offers { uidplus, moves: uidplus || has("MOVE") };
         let mut prefix = String::new();
         let mut delimiter = '/';
         if self.connection.capabilities().has("NAMESPACE") {
@@ -315,7 +388,9 @@ impl Watcher {
     ) -> Result<(), WatchError> {
         let mut there = self.uids_and_flags().await?;
         self.order = there.iter().map(|(u, _)| *u).collect();
-        let lost = self.lost().await?;
+        let set: BTreeSet<UpstreamUid> = self.order.iter().copied().collect();
+        let lost: Vec<UpstreamUid> =
+            self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
         self.gone.extend(lost);
         self.flags.extend(there.drain(..));
         let missing: Vec<UpstreamUid> = {
@@ -332,45 +407,74 @@ impl Watcher {
     }
 
     async fn uids_and_flags(&mut self) -> Result<Vec<(UpstreamUid, Vec<String>)>, WatchError> {
-        let mut list = Vec::with_capacity(self.exists);
         if self.exists == 0 {
-            return Ok(list);
+            return Ok(Vec::new());
         }
         let outcome = self.connection.run(b"UID FETCH 1:* (UID FLAGS)").await?.ok()?;
+        let mut list: BTreeMap<UpstreamUid, Vec<String>> = BTreeMap::new();
+        let mut by_seq: HashMap<u32, UpstreamUid> = HashMap::new();
         for u in &outcome.untagged {
             match u.parse() {
-                UntaggedData::Fetch { items, .. } => {
-                    if let (Some(uid), Some(flags)) = (items.uid.and_then(UpstreamUid::new), &items.flags) {
-                        list.push((uid, strings(flags)));
+                UntaggedData::Fetch { seq, items } => {
+                    let uid = items.uid.and_then(UpstreamUid::new).or_else(|| by_seq.get(&seq).copied());
+                    if let (Some(uid), Some(flags)) = (uid, &items.flags) {
+                        by_seq.insert(seq, uid);
+                        // A flag that changes meanwhile is told again: the
+                        // last word counts.
+                        list.insert(uid, strings(flags));
                     }
                 }
-                other => self.absorb_data(other),
+                other => {
+                    if matches!(other, UntaggedData::Expunge(_)) {
+                        by_seq.clear();
+                    }
+                    self.absorb_data(other);
+                }
             }
         }
-        list.sort_by_key(|(u, _)| *u);
-        list.dedup_by_key(|(u, _)| *u);
-        Ok(list)
+        Ok(list.into_iter().collect())
     }
 
-    /// Messages of the mirror that the provider doesn't list any more. Many at
-    /// once are confirmed on a second connection.
-    async fn lost(&mut self) -> Result<Vec<UpstreamUid>, WatchError> {
-        let (mut lost, known): (Vec<UpstreamUid>, usize) = {
-            let state = self.mirror.state();
-            let lost = state.messages.keys().filter(|u| self.order.binary_search(u).is_err());
-            (lost.copied().collect(), state.messages.len())
-        };
-        if known >= SUDDEN_LOSS_MIN && lost.len() * SUDDEN_LOSS > known {
-            let second = self.confirm().await?;
-            lost.retain(|u| !second.contains(u));
+    /// What of `lost` is really gone. A sudden loss that wasn't our own doing
+    /// is first looked at over a second connection.
+    async fn confirmed(&mut self, mut lost: Vec<UpstreamUid>) -> Result<Vec<UpstreamUid>, WatchError> {
+        {
+            let mut state = self.mirror.state();
+            lost.retain(|u| state.messages.contains_key(u));
+            let others = lost.iter().filter(|u| !self.own.contains(u)).count();
+            if !is_sudden(others, state.messages.len()) {
+                return Ok(lost);
+            }
+            let doubted = std::mem::take(&mut state.doubted);
+            if lost.iter().all(|u| doubted.contains(u)) {
+                return Ok(lost);
+            }
         }
+        tracing::warn!(account = %self.mirror.account, messages = lost.len(), "a sudden loss: looking again");
+        let there = match self.mirror.pool.any().await {
+            Ok(second) => self.second_look(second).await?,
+            Err(e) => {
+                // The next watching connection is the second one then.
+                self.mirror.state().doubted = lost.into_iter().collect();
+                return Err(WatchError::Lost(format!("a sudden loss could not be confirmed: {e}")));
+            }
+        };
+        let before = lost.len();
+        lost.retain(|u| !there.contains(u));
+        self.contradicted |= lost.len() < before;
         Ok(lost)
     }
 
-    /// Which UIDs a second connection sees.
-    async fn confirm(&mut self) -> Result<BTreeSet<UpstreamUid>, WatchError> {
-        let mut second = self.mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
-        second.select(b"INBOX", true).await?;
+    /// The UIDs of INBOX as another connection sees them.
+    async fn second_look(&self, mut second: Lease) -> Result<BTreeSet<UpstreamUid>, WatchError> {
+        second.forget_selection();
+        let selected = second.select(b"INBOX", true).await?;
+        if self.mirror.state().uidvalidity != Some(selected.uidvalidity) {
+            return Err(WatchError::Lost("INBOX has another UIDVALIDITY".into()));
+        }
+        if selected.exists == 0 {
+            return Ok(BTreeSet::new());
+        }
         let outcome = second.run(b"UID FETCH 1:* (UID)").await?.ok()?;
         let uids = outcome.untagged.iter().filter_map(|u| match u.parse() {
             UntaggedData::Fetch { items, .. } => items.uid.and_then(UpstreamUid::new),
@@ -411,47 +515,121 @@ impl Watcher {
         Ok(plan.execute(&self.mirror).await?)
     }
 
-    /// Serves requests and watches, until the connection ends.
-    async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<(), WatchError> {
-        let can_idle = self.connection.capabilities().has("IDLE");
-        let wait = if can_idle { IDLE_RENEW } else { self.mirror.settings.poll };
+    /// Serves requests and watches, until the connection ends. A request that
+    /// wasn't begun when it did stays in `waiting`.
+    async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>, waiting: &mut Option<Op>) -> Result<(), WatchError> {
+        let mut idles = self.connection.capabilities().has("IDLE");
+        let mut sleepless = Sleepless::new(&self.mirror.pool.timing().clock);
         loop {
-            self.settle().await?;
-            if can_idle {
-                self.connection.idle_start().await?;
+            while let Some(op) = waiting.take().or_else(|| ops.try_recv().ok()) {
+                self.serve_one(op).await?;
             }
-            let renew = tokio::time::sleep(wait);
-            tokio::pin!(renew);
-            let op = loop {
-                tokio::select! {
-                    op = ops.recv() => match op {
-                        None => return Ok(()),
-                        Some(op) => break Some(op),
-                    },
-                    response = self.connection.next_response(), if can_idle => {
-                        self.absorb_response(response?)?;
-                        if self.exists > self.order.len() {
-                            break None;
-                        }
-                        self.settle().await?;
-                    }
-                    () = &mut renew => break None,
+            self.settle().await?;
+            let began = Instant::now();
+            if idles && !self.begin_idle().await? {
+                idles = false;
+            }
+            let woken = self.wait(ops, idles, &mut sleepless).await?;
+            match woken {
+                Woken::Closed => return Ok(()),
+                Woken::Over(status) => {
+                    self.connection.idle_over();
+                    // Asked again at once it would only end again.
+                    idles = status == Status::Ok && began.elapsed() >= self.mirror.pool.timing().idle_least;
+                    continue;
                 }
-            };
-            if can_idle {
-                let outcome = self.connection.idle_done().await?;
-                self.absorb_all(&outcome.untagged);
-            } else if op.is_none() {
-                self.noop().await?;
+                Woken::Op(op) => *waiting = Some(op),
+                Woken::Look if !idles => self.noop().await?,
+                Woken::Look => {}
+            }
+            if idles {
+                self.end_idle().await?;
             }
             self.mirror.pool.sweep(false);
-            self.settle().await?;
-            let mut next = op;
-            while let Some(op) = next {
-                self.handle(op).await?;
-                next = ops.try_recv().ok();
+            if std::mem::take(&mut self.contradicted) {
+                self.reorder().await?;
             }
         }
+    }
+
+    async fn serve_one(&mut self, op: Op) -> Result<(), WatchError> {
+        if op.is_abandoned() {
+            return Ok(());
+        }
+        self.own = op.removes();
+        let done = self.handle(op).await;
+        self.own.clear();
+        done
+    }
+
+    /// Begins IDLE; false where the provider refuses it.
+    async fn begin_idle(&mut self) -> Result<bool, WatchError> {
+        match self.connection.idle_start().await {
+            Ok(()) => Ok(true),
+            Err(e) if e.ends_connection() => Err(e.into()),
+            Err(e) => {
+                tracing::info!(account = %self.mirror.account, "the provider is polled, since IDLE is refused: {e}");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn end_idle(&mut self) -> Result<(), WatchError> {
+        let alive = self.mirror.pool.timing().alive;
+        let outcome = tokio::time::timeout(alive, self.connection.idle_done())
+            .await
+            .map_err(|_| WatchError::Lost("no answer to the end of IDLE in time".into()))??;
+        self.absorb_all(&outcome.untagged);
+        Ok(())
+    }
+
+    /// Waits for a request, for news, or for the time to look.
+    async fn wait(
+        &mut self,
+        ops: &mut mpsc::Receiver<Op>,
+        idles: bool,
+        sleepless: &mut Sleepless,
+    ) -> Result<Woken, WatchError> {
+        let timing = self.mirror.pool.timing().clone();
+        let renew = tokio::time::sleep(if idles { timing.idle_renew } else { self.mirror.settings.poll });
+        tokio::pin!(renew);
+        loop {
+            tokio::select! {
+                op = ops.recv() => return Ok(op.map_or(Woken::Closed, Woken::Op)),
+                response = self.connection.next_response(), if idles => {
+                    if let Some(status) = self.absorb_response(response?)? {
+                        return Ok(Woken::Over(status));
+                    }
+                    if !self.gone.is_empty() && let Some(status) = self.gather().await? {
+                        return Ok(Woken::Over(status));
+                    }
+                    // To ask anything, IDLE has to end first.
+                    if self.exists != self.order.len() || self.unsure {
+                        return Ok(Woken::Look);
+                    }
+                    self.settle().await?;
+                }
+                () = tokio::time::sleep(timing.tick) => {
+                    if sleepless.slept() {
+                        self.mirror.pool.slept();
+                        return Err(WatchError::Lost("this machine slept".into()));
+                    }
+                }
+                () = &mut renew => return Ok(Woken::Look),
+            }
+        }
+    }
+
+    /// Takes in what follows an EXPUNGE at once, so that a flood of them
+    /// counts as one loss.
+    async fn gather(&mut self) -> Result<Option<Status>, WatchError> {
+        for _ in 0..self.order.len() {
+            let Ok(response) = tokio::time::timeout(QUIET, self.connection.next_response()).await else { break };
+            if let Some(status) = self.absorb_response(response?)? {
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) async fn noop(&mut self) -> Result<(), WatchError> {
@@ -460,18 +638,19 @@ impl Watcher {
         Ok(())
     }
 
-    fn absorb_response(&mut self, response: Response) -> Result<(), WatchError> {
+    /// What came during IDLE; a status where it answers the IDLE itself.
+    fn absorb_response(&mut self, response: Response) -> Result<Option<Status>, WatchError> {
         match response {
             Response::Untagged(u) => {
                 if let UntaggedData::Bye { text } = u.parse() {
                     return Err(WatchError::Lost(String::from_utf8_lossy(&text).into_owned()));
                 }
                 self.absorb(&u);
-                Ok(())
+                Ok(None)
             }
-            // IDLE ended by the server: the next command shows whether it lives.
-            Response::Tagged { .. } => Err(WatchError::Lost("the provider ended IDLE by itself".into())),
-            Response::Continue(_) => Ok(()),
+            // Only IDLE is in flight; a tag that isn't ours answers nothing.
+            Response::Tagged { tag, status, .. } => Ok(tag.map(|_| status)),
+            Response::Continue(_) => Ok(None),
         }
     }
 
@@ -512,28 +691,8 @@ impl Watcher {
 
     /// Makes the mirror what was absorbed: losses, flags, arrivals.
     pub(super) async fn settle(&mut self) -> Result<(), WatchError> {
-        self.forget_gone().await?;
-        if !self.flags.is_empty() {
-            let mut changed = false;
-            {
-                let mut state = self.mirror.state();
-                for (uid, flags) in std::mem::take(&mut self.flags) {
-                    let flags = state.intern(flags);
-                    let clock = state.clock + 1;
-                    if let Some(m) = state.messages.get_mut(&uid)
-                        && m.flags != flags
-                    {
-                        m.flags = flags;
-                        m.flags_at = clock;
-                        state.clock = clock;
-                        changed = true;
-                    }
-                }
-            }
-            if changed {
-                self.mirror.announce();
-            }
-        }
+        self.settle_losses().await?;
+        self.settle_flags();
         if self.exists > self.order.len() {
             let from = self.order.last().map_or(1, |u| u.get().saturating_add(1));
             self.mirror.perceiving.send_replace(true);
@@ -544,46 +703,79 @@ impl Watcher {
         // An EXPUNGE that came among the answers to a UID FETCH may name a
         // message that had no place in our order yet.
         for _ in 0..REORDER_TRIES {
-            let count = (self.exists, self.order.len());
-            if !self.unsure && (count.0 == count.1 || self.accepted == Some(count)) {
+            if self.exists == self.order.len() && !self.unsure {
                 break;
             }
             self.reorder().await?;
-            self.accepted = Some((self.exists, self.order.len()));
         }
-        self.forget_gone().await?;
+        self.settle_losses().await?;
         self.mirror.state().synced = Some(Instant::now());
         Ok(())
     }
 
-    async fn forget_gone(&mut self) -> Result<(), WatchError> {
+    async fn settle_losses(&mut self) -> Result<(), WatchError> {
+        let gone = std::mem::take(&mut self.gone);
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let gone = self.confirmed(gone).await?;
         let mut plan = Plan::new(&self.mirror.account);
         {
             let state = self.mirror.state();
-            for uid in self.gone.drain(..) {
-                if state.messages.contains_key(&uid) {
-                    plan.forget(&state, uid);
-                }
+            for uid in gone {
+                plan.forget(&state, uid);
             }
         }
         Ok(plan.execute(&self.mirror).await?)
     }
 
+    fn settle_flags(&mut self) {
+        let mut changed = false;
+        {
+            let mut state = self.mirror.state();
+            for (uid, flags) in std::mem::take(&mut self.flags) {
+                let flags = state.intern(flags);
+                let clock = state.clock + 1;
+                if let Some(m) = state.messages.get_mut(&uid)
+                    && m.flags != flags
+                {
+                    m.flags = flags;
+                    m.flags_at = clock;
+                    state.clock = clock;
+                    changed = true;
+                }
+            }
+        }
+        if changed {
+            self.mirror.announce();
+        }
+    }
+
     /// Learns the sequence numbers anew, where the provider's count and ours
-    /// disagree, and places what was missed.
+    /// disagree, drops what is gone and places what was missed.
     async fn reorder(&mut self) -> Result<(), WatchError> {
+        let told = self.exists;
         // Without an order, an EXPUNGE among the answers can't be taken for
         // another message's; it makes us unsure again.
         self.order.clear();
         self.unsure = false;
         let there = self.uids_and_flags().await?;
         self.order = there.iter().map(|(u, _)| *u).collect();
-        self.flags.extend(there);
         if self.unsure {
+            self.flags.extend(there);
             return Ok(());
         }
-        let lost = self.lost().await?;
+        if self.exists == told {
+            // Nothing came meanwhile: the list is right, not the count.
+            self.exists = self.order.len();
+        }
+        let set: BTreeSet<UpstreamUid> = self.order.iter().copied().collect();
+        let lost: Vec<UpstreamUid> =
+            self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
         self.gone.extend(lost);
+        self.flags.extend(there);
+        self.settle_losses().await?;
+        self.settle_flags();
         let missing: Vec<u32> = {
             let state = self.mirror.state();
             self.order.iter().filter(|u| !state.messages.contains_key(u)).map(|u| u.get()).collect()
@@ -610,9 +802,7 @@ impl Watcher {
         let tag = self.connection.send(command.as_bytes()).await?;
         let mut batch: Vec<Arrived> = Vec::new();
         loop {
-            let response = tokio::time::timeout(super::mirror::OP_TIMEOUT, self.connection.next_response())
-                .await
-                .map_err(|_| WatchError::Lost("no answer to a FETCH in time".into()))??;
+            let response = self.connection.response_in_time().await?;
             match response {
                 Response::Tagged { tag: Some(t), status, text, .. } if t == tag => {
                     if status != Status::Ok {
@@ -681,6 +871,13 @@ impl Watcher {
     }
 }
 
+/// Whether so many of so many messages may not go without a second look: more
+/// than a fifth, or all of several.
+fn is_sudden(lost: usize, known: usize) -> bool {
+    let all = lost == known && known > 1;
+    all || (known >= SUDDEN_LOSS_MIN && lost * SUDDEN_LOSS > known)
+}
+
 fn known_row(rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>, a: &Arrived) -> Option<MessageRow> {
     if rejoin.is_empty() {
         return None;
@@ -717,4 +914,18 @@ fn strings(flags: &[bytes::Bytes]) -> Vec<String> {
 
 fn fresh_validity() -> u32 {
     u32::try_from((now() - VALIDITY_EPOCH).max(1)).unwrap_or(1).min(i32::MAX as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_fifth_or_all_of_several_is_a_sudden_loss() {
+        for (lost, known, sudden) in
+            [(0, 0, false), (1, 1, false), (2, 2, true), (1, 2, false), (8, 9, false), (2, 10, false), (3, 10, true)]
+        {
+            assert_eq!(is_sudden(lost, known), sudden, "{lost} of {known}");
+        }
+    }
 }

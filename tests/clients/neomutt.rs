@@ -131,7 +131,13 @@ fn neomutt_reads_corrects_flags_files_deletes_and_hears_of_new_mail() {
     terminal.keys(&["s"]);
     terminal.answer("Save", &format!("={to}"));
     terminal.keys(&["$"]);
-    eventually("the correction", || (world.lane_of(&mut session, &corrected.id).0 == to).then_some(()));
+    // Between its COPY and its EXPUNGE the message is in both.
+    eventually("the correction", || {
+        session.ok(&format!("SELECT \"{lane}\""));
+        let left = session.find(&corrected.id).is_empty();
+        session.ok(&format!("SELECT \"{to}\""));
+        (left && session.find(&corrected.id).len() == 1).then_some(())
+    });
     let noted = world.gateway.json(&["corrections", "list"]);
     assert!(noted.to_string().contains(&corrected.id), "{noted}");
     session.ok("SELECT \"Lanes/All\"");

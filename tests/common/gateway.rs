@@ -22,6 +22,7 @@ pub(crate) struct Gateway {
     pub(crate) imaps: u16,
     pub(crate) imap_starttls: u16,
     pub(crate) smtp: u16,
+    pub(crate) submission_starttls: u16,
     pub(crate) web: u16,
     /// Further variables of its environment.
     pub(crate) environment: Vec<(String, String)>,
@@ -37,16 +38,29 @@ impl Gateway {
     pub(crate) fn prepare(rest: &str) -> Gateway {
         let scratch = Scratch::new();
         let (imap, imaps, smtp, submissions, web) = (free_port(), free_port(), free_port(), free_port(), free_port());
-        let imap_starttls = free_port();
+        let (imap_starttls, submission_starttls) = (free_port(), free_port());
         let config = format!(
             "state_dir = \"state\"\ncerts_dir = \"certs\"\nhostname = \"localhost\"\n\n[listen]\n\
              imap_plain = [\"127.0.0.1:{imap}\"]\nimaps = [\"127.0.0.1:{imaps}\"]\n\
              imap_starttls = [\"127.0.0.1:{imap_starttls}\"]\n\
              smtp_plain = [\"127.0.0.1:{smtp}\"]\nsubmissions = [\"127.0.0.1:{submissions}\"]\n\
+             submission_starttls = [\"127.0.0.1:{submission_starttls}\"]\n\
              web = [\"127.0.0.1:{web}\"]\n\n{rest}"
         );
         let config = scratch.file("gateway.toml", config);
-        Gateway { daemon: None, config, imap, imaps, imap_starttls, smtp, web, environment: Vec::new(), scratch }
+        let environment = Vec::new();
+        Gateway {
+            daemon: None,
+            config,
+            imap,
+            imaps,
+            imap_starttls,
+            smtp,
+            submission_starttls,
+            web,
+            environment,
+            scratch,
+        }
     }
 
     /// Writes the configuration and starts.
