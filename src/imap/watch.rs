@@ -203,7 +203,7 @@ pub(super) struct Watcher {
     pub(super) flags: BTreeMap<UpstreamUid, Vec<String>>,
     /// What the request in hand removes.
     pub(super) own: BTreeSet<UpstreamUid>,
-    /// A second connection contradicted this one.
+    /// A second connection contradicted this one, which selects anew.
     pub(super) contradicted: bool,
 }
 
@@ -270,7 +270,7 @@ impl Watcher {
             }
             self.mirror.pool.sweep(false);
             if std::mem::take(&mut self.contradicted) {
-                self.reorder().await?;
+                self.select().await?;
             }
         }
     }
@@ -330,6 +330,9 @@ impl Watcher {
                         return Ok(Woken::Look);
                     }
                     self.settle().await?;
+                    if self.contradicted {
+                        return Ok(Woken::Look);
+                    }
                 }
                 () = tokio::time::sleep(timing.tick) => {
                     if sleepless.slept() {
