@@ -1041,6 +1041,22 @@ async fn names_in_modified_utf_7_keep_every_octet() {
 /// Pieces of commands and of attempts to leave them.
 fn piece() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
     use proptest::prelude::*;
+    let whole = [
+        "a2 FETCH 1:* (FLAGS)",
+        "a3 UID FETCH 1 (BODY.PEEK[])",
+        "a4 SEARCH TEXT {1+}\r\nx",
+        "a5 UID SEARCH ALL",
+        "a6 STORE 1 FLAGS (\\Flagged)",
+        "a7 SELECT Archive",
+        "a8 LIST \"\" {1+}\r\n*",
+        "a9 STATUS Archive (MESSAGES)",
+        "b1 UID COPY 1 {7+}\r\nArchive",
+        "b2 FETCH 1 (X-GM-LABELS)",
+        "b3 APPEND Archive {3+}\r\na\r\n",
+        "b4 UID STORE 1 +X-GM-LABELS ({3+}\r\n)\r\n)",
+        "b5 CREATE \"a\\\"b\"",
+        "b6 DELETE {5+}\r\na\r\nb",
+    ];
     let words = [
         "a1 ",
         "t5 ",
@@ -1112,6 +1128,7 @@ fn piece() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
     ];
     prop_oneof![
         8 => proptest::sample::select(words.to_vec()).prop_map(|w| w.as_bytes().to_vec()),
+        6 => proptest::sample::select(whole.to_vec()).prop_map(|w| format!("{w}\r\n").into_bytes()),
         1 => proptest::collection::vec(any::<u8>(), 0..12),
     ]
 }

@@ -94,7 +94,7 @@ impl Round<'_> {
 }
 
 fn cut_short(why: &str) -> Fail {
-    Fail::Bye(format!("the provider's answer was cut short: {why}"))
+    Fail::Cut(format!("the provider's answer was cut short: {why}"))
 }
 
 enum Next {
