@@ -89,7 +89,7 @@ struct Rules {
     hidden_imap: BTreeSet<String>,
     hidden_smtp: BTreeSet<String>,
     /// Commands as they came, where they are kept.
-    commands: Option<Vec<Vec<u8>>>,
+    commands: Option<Vec<(usize, Vec<u8>)>>,
 }
 
 /// The faults of one provider; shared with all its sessions.
@@ -104,13 +104,18 @@ pub struct Faults {
 
 /// One open connection, counted while it lives.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Shared>);
+pub(crate) struct Counted(Arc<Shared>, usize);
 
 impl Counted {
     pub(crate) fn new(shared: Arc<Shared>) -> Counted {
-        shared.faults.made.fetch_add(1, Ordering::SeqCst);
+        let number = shared.faults.made.fetch_add(1, Ordering::SeqCst);
         shared.faults.open.fetch_add(1, Ordering::SeqCst);
-        Counted(shared)
+        Counted(shared, number)
+    }
+
+    /// Counts connections from 0 as they were made.
+    pub(crate) fn number(&self) -> usize {
+        self.1
     }
 }
 
@@ -154,12 +159,17 @@ impl Faults {
     /// [`keep_commands`](Faults::keep_commands), as they came; the message of
     /// an APPEND is `{0}`.
     pub fn commands(&self) -> Vec<Vec<u8>> {
+        self.commands_by_connection().into_iter().map(|(_, command)| command).collect()
+    }
+
+    /// The same, each with the number of its connection.
+    pub fn commands_by_connection(&self) -> Vec<(usize, Vec<u8>)> {
         self.rules().commands.clone().unwrap_or_default()
     }
 
-    pub(crate) fn note_command(&self, text: &[u8]) {
+    pub(crate) fn note_command(&self, connection: usize, text: &[u8]) {
         if let Some(commands) = &mut self.rules().commands {
-            commands.push(text.to_vec());
+            commands.push((connection, text.to_vec()));
         }
     }
 

@@ -8,9 +8,11 @@
 //! how mail leaves.
 
 pub mod agent;
+pub mod answer;
 pub mod append;
 pub mod copy;
 pub mod correct;
+pub mod encode;
 pub mod entering;
 pub mod fetch;
 pub mod lanes;
@@ -29,6 +31,7 @@ pub mod section;
 pub mod select;
 pub mod session;
 pub mod store;
+pub mod sync;
 pub mod timing;
 pub mod uid;
 pub mod view;

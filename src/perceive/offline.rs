@@ -11,7 +11,7 @@ use crate::lane::trace::Contribution;
 use crate::lane::{Authentication, Context, Features, Signal, Signals};
 
 /// Raised with every change of a weight or of the vocabulary.
-pub const OFFLINE_VERSION: &str = "1";
+pub const OFFLINE_VERSION: &str = "2";
 
 /// What the scorer says.
 #[derive(Debug, Clone)]
@@ -107,11 +107,61 @@ fn hours_left(asked: &Asked, now: i64) -> f64 {
     (asked.at - now) as f64 / 3600.0
 }
 
+/// What was found for one ground, and its weight without and with an ask.
+type Ground = (Class, &'static str, f64, f64);
+
+/// Something is wrong: of these the strongest counts.
+const TROUBLES: &[Ground] = &[
+    (Class::Incident, "an incident", 0.52, 0.66),
+    (Class::Health, "someone is unwell", 0.50, 0.56),
+    (Class::Home, "a place or a car fails", 0.46, 0.58),
+    (Class::Ops, "a service fails", 0.44, 0.57),
+    (Class::Trouble, "trouble", 0.30, 0.40),
+];
+/// Someone is there, now: of these the strongest counts.
+const PRESENCES: &[Ground] =
+    &[(Class::Live, "happening now", 0.40, 0.66), (Class::Presence, "someone is there", 0.40, 0.50)];
+/// The reader is called: of these the strongest counts.
+const CALLS: &[Ground] = &[(Class::Call, "wants a call", 0.40, 0.45), (Class::Reach, "wants to reach you", 0.30, 0.40)];
+/// What is at stake.
+const STAKES: &[Ground] = &[(Class::Stakes, "hangs on it", 0.36, 0.46)];
+/// Weight of a call where a number stands beside it.
+const CALL_WITH_NUMBER: f64 = 0.55;
+/// Trouble that began at an hour of today.
+const BEGUN: f64 = 0.30;
+/// Hours ago at most.
+const BEGUN_HOURS: f64 = 8.0;
+/// Seconds of a day.
+const DAY: i64 = 24 * 3600;
+/// A telephone number beside another ground.
+const NUMBER: f64 = 0.20;
+/// "Now" beside another ground.
+const NOW: f64 = 0.12;
+/// An hour that comes so soon needs no "by".
+const IMMINENT_HOURS: f64 = 3.0;
+/// The same where something hangs on it.
+const STAKES_HOURS: f64 = 6.0;
+/// Weight of such an hour, without and with an ask or something at stake.
+const IMMINENT: (f64, f64) = (0.60, 0.72);
+/// Least factor on these grounds in a text so long that any word stands in it.
+const DILUTED: f64 = 0.5;
+/// Letters up to which a text isn't long, and from which on it is.
+const LONG: (f64, f64) = (300.0, 1200.0);
+/// Letters that a syllable or an ideograph stands for.
+const EAST: f64 = 2.5;
+/// Factor on trouble that is told of as past or is planned.
+const TOLD: f64 = 0.4;
+/// Factor on people who are there on a day to come.
+const PLANNED: f64 = 0.5;
+/// A time so far ahead is a plan.
+const AHEAD_HOURS: f64 = 20.0;
+/// Factor where others are asked.
+const COPIED: f64 = 0.6;
+
 fn grounds(case: &Case<'_>) -> Vec<(String, f64)> {
     let mut out = Vec::new();
     let doc = case.doc;
     let first = |class: Class| doc.sentences.iter().find_map(|s| s.words(class)).unwrap_or_default().to_owned();
-    let person = !case.facts.automated && !case.facts.bulk;
     if let Some(asked) = case.asked {
         let hours = hours_left(asked, case.now);
         let weight = BY_HOURS.iter().find(|(most, _)| hours <= *most).map_or(FAR, |(_, w)| *w);
@@ -124,25 +174,21 @@ fn grounds(case: &Case<'_>) -> Vec<(String, f64)> {
         let with_ask = doc.sentences.iter().any(|s| s.has_plain(Class::Urgent) && sentence_asks(s, case.facts));
         out.push((format!("says urgent: \"{}\"", first(Class::Urgent)), if with_ask { 0.60 } else { 0.42 }));
     }
-    let asks = case.signals.has(Signal::Ask);
-    // Without an ask, "waiting" and "broken" tell, they don't call; from a
-    // machine they are its usual words.
-    let mut now = |class: Class, seen: &str, machine: f64, told: f64, asked: f64| {
-        if doc.has(class) {
-            let weight = if !person {
-                machine
-            } else if asks {
-                asked
-            } else {
-                told
-            };
-            out.push((format!("{seen}: \"{}\"", first(class)), weight));
+    if case.facts.automated || case.facts.bulk {
+        // A machine's usual words: without an ask they tell, they don't call.
+        for (class, seen, weight) in [
+            (Class::Live, "happening now", 0.15),
+            (Class::Incident, "an incident", 0.35),
+            (Class::Trouble, "trouble", 0.20),
+            (Class::Call, "wants a call", 0.10),
+        ] {
+            if doc.has(class) {
+                out.push((format!("{seen}: \"{}\"", first(class)), weight));
+            }
         }
-    };
-    now(Class::Live, "happening now", 0.15, 0.40, 0.66);
-    now(Class::Incident, "an incident", 0.35, 0.52, 0.66);
-    now(Class::Trouble, "trouble", 0.20, 0.30, 0.40);
-    now(Class::Call, "wants a call", 0.10, 0.40, if doc.has_number { 0.55 } else { 0.45 });
+    } else if !case.facts.list {
+        situation(case, &mut out);
+    }
     if case.signals.has(Signal::Ask) && !case.facts.bulk {
         out.push(("asks".to_owned(), if case.facts.copied || case.facts.list { 0.06 } else { 0.15 }));
     }
@@ -155,6 +201,93 @@ fn grounds(case: &Case<'_>) -> Vec<(String, f64)> {
         out.push(("a one-time code".to_owned(), 0.60));
     }
     out
+}
+
+/// What a person's mail tells of the hour: none of its parts is enough alone,
+/// any two of them nearly are, in whatever words each comes.
+fn situation(case: &Case<'_>, out: &mut Vec<(String, f64)>) {
+    let doc = case.doc;
+    let asks = case.signals.has(Signal::Ask);
+    let strongest = |grounds: &[Ground]| {
+        let found = grounds.iter().filter(|g| doc.has(g.0));
+        found.map(|g| (g.0, g.1, if asks { g.3 } else { g.2 })).max_by(|a, b| a.2.total_cmp(&b.2))
+    };
+    let reach = if doc.has(Class::Stakes) { STAKES_HOURS } else { IMMINENT_HOURS };
+    let imminent = imminent(case, reach);
+    let mut factor = dilution(case);
+    if case.facts.copied {
+        factor *= COPIED;
+    }
+    let (trouble, presence) = (strongest(TROUBLES), strongest(PRESENCES));
+    let (call, stakes) = (strongest(CALLS), strongest(STAKES));
+    let soon = imminent.is_some() || case.asked.is_some_and(|a| hours_left(a, case.now) <= AHEAD_HOURS);
+    let planned = !soon && is_planned(case);
+    let told = planned || doc.has(Class::Past) && presence.is_none() && !soon && begun(case).is_none();
+    let any = trouble.is_some() || presence.is_some() || stakes.is_some();
+    for (found, is_trouble) in [(trouble, true), (presence, false), (stakes, false), (call, false)] {
+        let Some((class, seen, mut weight)) = found else { continue };
+        if class == Class::Call && doc.has_number {
+            weight = CALL_WITH_NUMBER;
+        }
+        weight *= factor;
+        if told && is_trouble {
+            weight *= TOLD;
+        } else if planned {
+            weight *= PLANNED;
+        }
+        let words = doc.sentences.iter().find_map(|s| s.words(class)).unwrap_or_default();
+        out.push((format!("{seen}: \"{words}\""), weight));
+    }
+    if let Some(words) = begun(case).filter(|_| trouble.is_some()) {
+        out.push((format!("since today: \"{words}\""), BEGUN * factor));
+    }
+    if any && doc.has_number && call.is_none() && !told {
+        out.push(("a number to call".to_owned(), NUMBER * factor));
+    }
+    if any && doc.has(Class::Now) && !told {
+        out.push(("now".to_owned(), NOW * factor));
+    }
+    let fixes = case.signals.has(Signal::Scheduling) && !any;
+    if let Some(words) = imminent.filter(|_| !fixes) {
+        let weight = if asks || stakes.is_some() { IMMINENT.1 } else { IMMINENT.0 };
+        out.push((format!("soon: \"{words}\""), weight * factor));
+    }
+}
+
+/// A text of a few lines means each of its words.
+fn dilution(case: &Case<'_>) -> f64 {
+    let east = case.doc.lang.is_some_and(|l| !l.is_latin());
+    let letters = case.doc.length as f64 * if east { EAST } else { 1.0 };
+    let over = ((letters - LONG.0) / (LONG.1 - LONG.0)).clamp(0.0, 1.0);
+    1.0 - over * (1.0 - DILUTED)
+}
+
+/// The words of an hour of today that is just over.
+fn begun(case: &Case<'_>) -> Option<String> {
+    let since = case.now.saturating_sub((BEGUN_HOURS * 3600.0) as i64);
+    let all = case.doc.sentences.iter().flat_map(|s| s.moments.iter().map(move |m| (s, m)));
+    let mut found =
+        all.filter(|(_, m)| m.over && m.at.saturating_sub(DAY) >= since && m.at.saturating_sub(DAY) <= case.now);
+    found.next().map(|(s, m)| s.text.get(m.start..m.end).unwrap_or_default().to_owned())
+}
+
+/// A time is named, and it isn't near.
+fn is_planned(case: &Case<'_>) -> bool {
+    let ahead = case.now.saturating_add((AHEAD_HOURS * 3600.0) as i64);
+    case.doc.sentences.iter().flat_map(|s| &s.moments).any(|m| m.at >= ahead && !m.over)
+}
+
+/// The words of an hour within the next few that isn't the deadline already.
+fn imminent(case: &Case<'_>, hours: f64) -> Option<String> {
+    if case.asked.is_some_and(|a| hours_left(a, case.now) <= SAME_DAY) {
+        return None;
+    }
+    let end = case.now.saturating_add((hours * 3600.0) as i64);
+    let all = case.doc.sentences.iter();
+    let (s, m) = all
+        .flat_map(|s| s.moments.iter().map(move |m| (s, m)))
+        .find(|(s, m)| m.exact && m.at > case.now && m.at <= end && !s.has(Class::Calm) && !s.has(Class::Promo))?;
+    Some(s.text.get(m.start..m.end).unwrap_or_default().to_owned())
 }
 
 fn trust(case: &Case<'_>, sheet: &mut Sheet) -> f64 {
@@ -230,39 +363,46 @@ fn is_marketing(case: &Case<'_>) -> bool {
 fn confidence(case: &Case<'_>, urgency: f64, sheet: &mut Sheet) -> f64 {
     let s = case.signals;
     let (seen, mut confidence) = if s.has(Signal::Invitation) || s.has(Signal::Code) {
-        ("told by its structure", 0.95)
+        ("told by its structure", 0.96)
     } else if urgency >= 0.70 {
-        ("urgent", 0.76 + 0.15 * ((urgency - 0.70) / 0.30))
+        ("urgent", 0.82 + 0.14 * ((urgency - 0.70) / 0.30))
     } else if s.has(Signal::Campaign) && is_marketing(case) {
-        ("marketing", if case.facts.promo.0 >= 3 { 0.93 } else { 0.88 })
+        ("marketing", if case.facts.promo.0 >= 3 { 0.96 } else { 0.93 })
     } else if s.has(Signal::Campaign) {
         ("bulk without marketing words", 0.60)
     } else if s.has(Signal::Scheduling) {
-        ("fixes a time", 0.82)
+        ("fixes a time", 0.90)
     } else if s.has(Signal::Transactional) {
-        ("a record", if case.facts.transactional.0 >= 2 { 0.90 } else { 0.80 })
+        ("a record", if case.facts.transactional.0 >= 2 { 0.94 } else { 0.90 })
     } else if s.has(Signal::List) {
-        ("a discussion list", 0.86)
+        ("a discussion list", 0.92)
     } else if s.has(Signal::Failure) {
-        ("a failure", 0.80)
+        ("a failure", 0.86)
     } else if s.has(Signal::Ask) {
-        ("asks", 0.78)
+        ("asks", 0.90)
     } else {
-        ("nothing particular", 0.66)
+        ("nothing particular", 0.82)
     };
     sheet.note("confidence", seen, confidence);
     let mut add = |seen: &str, weight: f64| {
         sheet.note("confidence", seen, weight);
         confidence += weight;
     };
-    if (0.55..0.70).contains(&urgency) {
-        add("close to urgent", -0.15);
+    let decided =
+        s.any(&[Signal::Invitation, Signal::Code, Signal::Campaign, Signal::Transactional, Signal::Scheduling]);
+    if !decided {
+        // The more speaks for urgency without carrying it, the less sure is "not urgent".
+        match urgency {
+            u if (0.60..0.70).contains(&u) => add("close to urgent", -0.30),
+            u if (0.40..0.60).contains(&u) => add("on the way to urgent", -0.18),
+            _ => {}
+        }
     }
     if case.doc.length < FEW_CHARACTERS && !s.any(&[Signal::Invitation, Signal::Code]) && urgency < 0.70 {
         add("few words", -0.08);
     }
     if case.doc.lang.is_none() {
-        add("no words", -0.30);
+        add("no words", -0.36);
     }
     confidence
 }
@@ -286,8 +426,12 @@ fn reason(case: &Case<'_>, urgency: f64) -> String {
         format!("something is wrong: {}", first(Class::Incident))
     } else if urgency >= 0.70 && case.doc.has(Class::Live) {
         format!("someone waits now: {}", first(Class::Live))
-    } else if urgency >= 0.70 {
+    } else if urgency >= 0.70 && case.doc.has(Class::Urgent) {
         format!("says it is urgent: {}", first(Class::Urgent))
+    } else if urgency >= 0.70 {
+        let seen = [Class::Health, Class::Home, Class::Ops, Class::Presence, Class::Stakes, Class::Call, Class::Reach];
+        let words = seen.into_iter().map(first).find(|w| !w.is_empty()).unwrap_or_default();
+        format!("a person is needed now: {words}")
     } else if s.has(Signal::Campaign) {
         "bulk mail".to_owned() + if is_marketing(case) { ", marketing words" } else { "" }
     } else if s.has(Signal::Scheduling) {

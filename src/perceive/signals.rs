@@ -68,6 +68,9 @@ pub(super) fn facts(x: &Evidence<'_>) -> Facts {
         ..Facts::default()
     };
     f.bulk = is_bulk(x, &f);
+    if f.bulk && f.promo.0 == 0 && doc.sentences.iter().any(|s| names_an_offer(&s.text)) {
+        f.promo.0 = 1;
+    }
     f
 }
 
@@ -93,6 +96,19 @@ pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
         x.account.addresses.iter().map(|a| a.domain.as_str()).filter(|d| !auth::is_free_mail(d)).collect();
     s.set(Signal::Spoofed, auth::spoofed(x.sender, x.fields.senders_disagree(), x.context, &own).is_some());
     (s, asked)
+}
+
+/// "30 %" or "ab 299 Euro": in bulk mail an offer.
+fn names_an_offer(text: &str) -> bool {
+    let number_before = |mark: &str| {
+        text.match_indices(mark).any(|(at, _)| text[..at].trim_end().ends_with(|c: char| c.is_ascii_digit()))
+    };
+    let number_after = |mark: &str| {
+        text.match_indices(mark)
+            .any(|(at, m)| text[at + m.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit()))
+    };
+    ["%", "€", "eur", "usd", "원", "円", "元"].iter().any(|m| number_before(m))
+        || ["$", "£", "¥", "€"].iter().any(|m| number_after(m))
 }
 
 fn is_list(fields: &Fields<'_>) -> bool {
@@ -271,6 +287,12 @@ fn is_transactional(x: &Evidence<'_>, f: &Facts) -> bool {
     } else {
         in_subject > 0 || phrases >= 2
     };
+    // What a machine sends without asking, failing or selling is a record
+    // where any word says so.
+    let trouble = [Class::Incident, Class::Trouble, Class::Ops, Class::Home, Class::Health];
+    let calm = f.failure.0 == 0 && promotional == 0 && f.newsletter == 0 && !trouble.iter().any(|c| x.doc.has(*c));
+    let plain = f.automated && !f.bulk && calm && x.doc.has(Class::Record);
+    let enough = enough || plain;
     // A person's answer that mentions an order is a conversation.
     let conversation = f.reply && !f.automated && in_subject == 0 && phrases < 3;
     enough && !(marketing || f.list || conversation)
@@ -286,7 +308,19 @@ fn is_code(x: &Evidence<'_>) -> bool {
                 .chain(all.iter().filter(|s| s.subject))
                 .any(|s| has_code_token(&s.text))
     });
-    code || (x.context.authentication == Authentication::Authenticated && x.doc.has(Class::Reset) && links_home(x))
+    code || is_typed_code(x)
+        || (x.context.authentication == Authentication::Authenticated && x.doc.has(Class::Reset) && links_home(x))
+}
+
+/// "Enter 482 913 to sign in": a machine's number to type, and what for.
+fn is_typed_code(x: &Evidence<'_>) -> bool {
+    let all = &x.doc.sentences;
+    let machine = is_automated(x) && !x.doc.has(Class::Promo);
+    machine
+        && all.iter().enumerate().any(|(n, s)| {
+            let near = || x.doc.around(n).iter().chain(all.iter().filter(|s| s.subject));
+            s.has(Class::Enter) && near().any(|s| s.has(Class::SignIn)) && near().any(|s| has_code_token(&s.text))
+        })
 }
 
 /// A token such as `482913`, `482 913`, `G-482913` or `7KX-2M9`.
@@ -343,11 +377,25 @@ fn is_scheduling(x: &Evidence<'_>, f: &Facts) -> bool {
     if f.promo.0 >= 3 && (f.bulk || f.automated) {
         return false;
     }
+    if !f.bulk && !f.automated && !f.list && proposes(x, f) {
+        return true;
+    }
     let timed = all.iter().any(|s| !s.moments.is_empty());
     all.iter().enumerate().any(|(n, s)| {
         let fixes = s.has_plain(Class::Scheduling) && !s.has(Class::Promo) && !s.has(Class::Failure);
         let open = || x.doc.around(n).iter().any(|s| s.asks_by_mark() || s.has_plain(Class::Request));
         fixes && (timed || open())
+    })
+}
+
+/// A time to come, a word of meeting beside it, and a question about both.
+fn proposes(x: &Evidence<'_>, f: &Facts) -> bool {
+    let all = &x.doc.sentences;
+    all.iter().enumerate().any(|(n, s)| {
+        let around = x.doc.around(n);
+        let time = s.moments.iter().any(|m| !m.by && m.at > x.now) && !s.has(Class::Due) && !s.has(Class::ThisMonth);
+        time && around.iter().any(|s| s.has_plain(Class::Suit))
+            && around.iter().any(|s| sentence_asks(s, f) || s.asks_by_mark())
     })
 }
 
@@ -372,8 +420,93 @@ pub(super) fn sentence_asks(s: &Sentence, f: &Facts) -> bool {
         // A machine's questions and courtesies ask nothing.
         return request && !formula && !s.has(Class::Promo);
     }
+    let request = request || (!formula && commands(&s.text));
     let question = s.asks_by_mark() && (!formula || request) && !(s.subject && s.has(Class::Promo));
     request || question
+}
+
+/// Verbs that a person starts a request with, folded as texts are.
+const COMMANDS: &[&str] = &[
+    "send",
+    "upload",
+    "bring",
+    "release",
+    "come",
+    "tell",
+    "give",
+    "sign",
+    "forward",
+    "join",
+    "reply",
+    "answer",
+    "ring",
+    "text",
+    "open",
+    "let",
+    "fix",
+    "restart",
+    "review",
+    "approve",
+    "decide",
+    "grab",
+    "check",
+    "say",
+    "hand",
+    "pick",
+    "schick",
+    "schicken",
+    "gib",
+    "geben",
+    "komm",
+    "kommen",
+    "bring",
+    "ruf",
+    "rufen",
+    "melde",
+    "sag",
+    "hilf",
+    "unterschreib",
+    "prufe",
+    "leite",
+    "envoie",
+    "envoyez",
+    "dis",
+    "dites",
+    "donne",
+    "donnez",
+    "viens",
+    "venez",
+    "signe",
+    "signez",
+    "reponds",
+    "repondez",
+    "passe",
+    "passez",
+    "ouvre",
+    "ouvrez",
+    "envia",
+    "enviame",
+    "envie",
+    "envielo",
+    "manda",
+    "mandame",
+    "ven",
+    "venga",
+    "firma",
+    "firme",
+    "dame",
+    "deme",
+    "abre",
+    "abra",
+    "presentalo",
+    "mira",
+    "revisa",
+    "revise",
+];
+
+fn commands(text: &str) -> bool {
+    let first = text.split(|c: char| !c.is_alphanumeric()).find(|w| !w.is_empty()).unwrap_or_default();
+    COMMANDS.contains(&first)
 }
 
 fn asks(doc: &Doc, f: &Facts) -> bool {
@@ -425,11 +558,15 @@ fn is_deadline(doc: &Doc, n: usize, s: &Sentence, m: &Moment, f: &Facts) -> bool
     let asks_here = sentence_asks(s, f);
     let asks_near = || doc.around(n).iter().any(|s| sentence_asks(s, f));
     let due = s.has_plain(Class::Due);
-    let fixes = doc.around(n).iter().any(|s| s.has_plain(Class::Scheduling));
+    let fixes = doc.around(n).iter().any(|s| s.has_plain(Class::Scheduling)) || s.has_plain(Class::Suit);
     let calm = s.has(Class::Calm);
     let record = f.automated && f.transactional.0 > 0 && f.failure.0 == 0;
     if calm {
         // "No rush, any time before Friday" names an end and takes it back.
+        return false;
+    }
+    if m.by && s.has_plain(Class::Suit) && !due && fixes {
+        // "Tuesday, or Thursday before noon, works for me."
         return false;
     }
     if m.by && !record {

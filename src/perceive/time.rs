@@ -43,6 +43,8 @@ pub(super) struct Moment {
     pub(super) by: bool,
     /// It names an hour or a span, not only a day.
     pub(super) exact: bool,
+    /// An hour without a day that is over today, so that the next one is tomorrow's.
+    pub(super) over: bool,
 }
 
 /// A zone by its IANA name or an offset such as `+09:00`; UTC where it is
@@ -85,6 +87,10 @@ impl Clock {
         self.now.date()
     }
 
+    fn day_of(&self, at: i64) -> Option<Date> {
+        Timestamp::from_second(at).ok().map(|t| t.to_zoned(self.now.time_zone().clone()).date())
+    }
+
     fn instant(&self, at: DateTime) -> Option<i64> {
         at.to_zoned(self.now.time_zone().clone()).ok().map(|z| z.timestamp().as_second())
     }
@@ -122,12 +128,13 @@ pub(super) fn moments(sentence: &str, hits: &[Hit], lang: Lang, clock: &Clock) -
     drop_contained(&mut parts);
     let mut out = Vec::new();
     let mut group: Vec<Part> = Vec::new();
+    let mut before: Option<(usize, Date)> = None;
     for part in parts {
         let fits = group
             .last()
             .is_some_and(|last| part.start.saturating_sub(last.end) <= NEAR && compatible(&group, part.atom));
         if !fits && !group.is_empty() {
-            out.extend(resolve(sentence, hits, &group, clock));
+            out.extend(resolve(sentence, hits, &group, clock, &mut before));
             group.clear();
         }
         group.push(part);
@@ -135,7 +142,7 @@ pub(super) fn moments(sentence: &str, hits: &[Hit], lang: Lang, clock: &Clock) -
             return out;
         }
     }
-    out.extend(resolve(sentence, hits, &group, clock));
+    out.extend(resolve(sentence, hits, &group, clock, &mut before));
     out
 }
 
@@ -183,17 +190,20 @@ fn words(hits: &[Hit], parts: &mut Vec<Part>) {
     }
 }
 
-/// A group of parts as an instant.
-fn resolve(s: &str, hits: &[Hit], group: &[Part], clock: &Clock) -> Option<Moment> {
+/// A group of parts as an instant; `before` is the day named last and where.
+fn resolve(s: &str, hits: &[Hit], group: &[Part], clock: &Clock, before: &mut Option<(usize, Date)>) -> Option<Moment> {
     let first = group.first()?;
     let last = group.last()?;
     let (start, end) = (first.start, group.iter().map(|p| p.end).max().unwrap_or(last.end));
     let now = &clock.now;
     if let Some(span) = group.iter().find_map(|p| if let Atom::Span(n) = p.atom { Some(n) } else { None }) {
         let at = now.timestamp().as_second().checked_add(span)?;
-        return Some(Moment { start, end, at, by: first.by || is_by(s, hits, start, end), exact: true });
+        return Some(Moment { start, end, at, by: first.by || is_by(s, hits, start, end), exact: true, over: false });
     }
-    let day = day_of(group, clock);
+    // "the 20th from 9:00 to 12:00": the second hour is of the same day.
+    let same = before.filter(|(at, _)| start.saturating_sub(*at) <= NEAR).map(|(_, day)| day);
+    let day = day_of(group, clock).or(same);
+    *before = day.map(|day| (end, day));
     let time = group.iter().find_map(|p| match p.atom {
         Atom::Clock { hour, minute, sure } => Some((hour, minute, sure)),
         _ => None,
@@ -213,7 +223,9 @@ fn resolve(s: &str, hits: &[Hit], group: &[Part], clock: &Clock) -> Option<Momen
         }
         (Some(day), None, None) => end_of_day(clock, day)?,
     };
-    Some(Moment { start, end, at, by: is_by(s, hits, start, end), exact: time.is_some() || named.is_some() })
+    let over = day.is_none() && time.is_some() && clock.day_of(at).is_some_and(|d| d > clock.today());
+    let exact = time.is_some() || named.is_some();
+    Some(Moment { start, end, at, by: is_by(s, hits, start, end), exact, over })
 }
 
 fn end_of_day(clock: &Clock, day: Date) -> Option<i64> {
@@ -293,8 +305,10 @@ fn is_by(s: &str, hits: &[Hit], start: usize, end: usize) -> bool {
                 h.start < start && h.end <= end && between.len() <= BY_REACH && !between.contains([',', ';', '.']);
             before || (h.start >= start && h.end <= end)
         }
+        // "오전에" is the morning, not "before".
         Class::ByAfter => {
-            h.start >= start
+            !(s[h.start..].starts_with('전') && s[..h.start].ends_with('오'))
+                && h.start >= start
                 && h.start <= end + BY_AFTER_REACH
                 && !s.get(end..h.start).unwrap_or("").contains([',', '、', '。'])
         }

@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::daemon::{Daemon, bound_to_us};
+use super::daemon::Daemon;
 use super::http::Browser;
 use super::program::{self, Ran};
 use super::scratch::{Scratch, free_port};
@@ -76,7 +76,7 @@ impl Gateway {
     pub(crate) fn start(&mut self) {
         assert!(self.daemon.is_none(), "it runs already");
         let log = self.scratch.path().join("gateway.log");
-        let command = self.prepared(bound_to_us(Signal::SIGTERM, BINARY), &["serve"]);
+        let command = self.command(&["serve"]);
         let mut daemon = Daemon::start("tollgate", command, &log, Signal::SIGTERM);
         for port in [self.imap, self.imaps, self.imap_starttls, self.smtp, self.web] {
             daemon.wait_for_port(port);
@@ -86,10 +86,7 @@ impl Gateway {
 
     /// The binary with our configuration and nothing of the caller's own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        self.prepared(Command::new(BINARY), arguments)
-    }
-
-    fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
         command.arg("--config").arg(&self.config).args(arguments);
         command.env_clear().envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "RUST_BACKTRACE"));
         command.env("HOME", self.scratch.path()).env("TOLLGATE_LOG", "debug");

@@ -106,6 +106,7 @@ struct Session {
     cut: Option<usize>,
     /// End the IDLE in hand after this.
     idle_ends: Option<Duration>,
+    counted: Counted,
     user: Option<String>,
     selected: Option<Selected>,
 }
@@ -114,7 +115,7 @@ struct Session {
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     let mut kick = shared.kick.subscribe();
     let mut freeze = shared.freeze.subscribe();
-    let _counted = Counted::new(shared.clone());
+    let counted = Counted::new(shared.clone());
     let (reader, output) = stream.into_split();
     let mut session = Session {
         shared,
@@ -124,6 +125,7 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<
         literal_at: None,
         cut: None,
         idle_ends: None,
+        counted,
         user: None,
         selected: None,
     };
@@ -243,7 +245,7 @@ impl Session {
     /// Carries out one command; answers whether the connection goes on.
     async fn command(&mut self, raw: Raw) -> io::Result<bool> {
         let (tag, name) = raw.words();
-        self.shared.faults.note_command(&raw.text);
+        self.shared.faults.note_command(self.counted.number(), &raw.text);
         let mut last = false;
         let done = match self.shared.faults.at_imap(&name) {
             Some(ImapEffect::No(text)) => Err(Failure::No(text)),

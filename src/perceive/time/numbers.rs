@@ -51,6 +51,7 @@ pub(super) fn numbers(s: &str, hits: &[Hit], lang: Lang, parts: &mut Vec<Part>) 
         let found = span(s, hits, n)
             .or_else(|| if n.digits { numeric_date(s, n, &next, lang) } else { None })
             .or_else(|| month_date(s, hits, n, &next))
+            .or_else(|| ordinal(s, n))
             .or_else(|| clock_time(s, hits, n, rest, &next));
         parts.extend(found);
     }
@@ -148,6 +149,22 @@ fn numeric_date<'n>(s: &str, n: &Number, next: &dyn Fn(usize) -> Option<&'n Numb
         }
         _ => None,
     }
+}
+
+/// "the 19th", "le 19", "el 19", "am 19.": a day without its month.
+fn ordinal(s: &str, n: &Number) -> Option<Part> {
+    if !n.digits || !(1..=31).contains(&n.value) {
+        return None;
+    }
+    let rest = &s[n.end..];
+    let before = s[..n.start].trim_end();
+    let word = |w: &str| before.strip_suffix(w).is_some_and(|b| b.is_empty() || b.ends_with([' ', ',']));
+    let english = ["th", "st", "nd", "rd"].iter().find(|w| starts_word(rest, w)).map(|w| w.len());
+    let article = (word("le") || word("el") || word("dia"))
+        && !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '%' | '.' | '/' | ','));
+    let german = (word("am") || word("vom") || word("zum") || word("der")) && rest.starts_with(". ");
+    let length = english.or_else(|| (article || german).then_some(0))?;
+    Some(Part { start: n.start, end: n.end + length, atom: Atom::DayOfMonth(n.value as i8), by: false })
 }
 
 /// The day after "11月" or "11월": end and day.
@@ -308,12 +325,18 @@ fn day_half(s: &str, hits: &[Hit], start: usize, end: usize) -> (Option<bool>, O
 /// "at 3", "by 5 today", "a las 13": an hour without any mark of its own.
 fn hour_by_preposition(s: &str, start: usize, after: &str) -> bool {
     let before = s[..start].trim_end();
-    if ["a las", "las", "de las"].iter().any(|w| before.ends_with(w)) {
+    if ["a las", "las", "de las", "a la"].iter().any(|w| before.ends_with(w)) {
         return true;
     }
     let preposition = ["at", "by", "before", "until", "around", "um", "gegen"]
         .iter()
         .any(|w| before.strip_suffix(w).is_some_and(|b| b.is_empty() || b.ends_with(' ')));
+    // "um 10 kommen sie": in German any word may follow, but for a measure.
+    let measure = ["%", "prozent", "euro", "eur", "€", "grad", "stuck"];
+    let german = before.strip_suffix("um").is_some_and(|b| b.is_empty() || b.ends_with(' '));
+    if german && after.starts_with(' ') && !measure.iter().any(|m| after.trim_start().starts_with(m)) {
+        return true;
+    }
     let next = after.trim_start_matches([',', ' ']);
     let word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let ends = next.is_empty()
@@ -334,6 +357,20 @@ fn hour_by_preposition(s: &str, start: usize, after: &str) -> bool {
                     | "if"
                     | "this"
                     | "because"
+                    | "with"
+                    | "without"
+                    | "to"
+                    | "but"
+                    | "when"
+                    | "then"
+                    | "unless"
+                    | "we"
+                    | "they"
+                    | "i"
+                    | "you"
+                    | "he"
+                    | "she"
+                    | "it"
                     | "heute"
                     | "morgen"
                     | "bitte"

@@ -3,6 +3,54 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (
+        Health,
+        "no ha despertado|operarla|operarlo|su permiso|no ha llegado al colegio|no ha vuelto|desaparecido|le duele el pecho|me duele el pecho|golpe|mareado|mareada|vomitando|vomitado|vomita|fiebre|desmay*|inconsciente|sangra|sangrando|herido|herida|se ha caído|se ha hecho daño|roto el|roto la|ambulancia|urgencias|contracciones|rotura de aguas|alergia|alérgica|infarto|ictus|llorando|se encuentra mal|no se encuentra bien|ingresad*|quirófano|en cama",
+    ),
+    (
+        Home,
+        "saliendo agua|sale agua|cae agua|agua por|puerta abierta|forzada|sin abrirme|no me abre|fuga|gotea|goteras|inund*|olor a gas|huele a gas|humo|incendio|han entrado|llaves|la llave|código no funciona|no abre|no se abre|cerrajero|grúa|sin luz|sin agua|sin calefacción",
+    ),
+    (
+        Ops,
+        "el servidor está|en la aduana|no sale del|503|502|504|error 500|timeout|se cae|caída|caído|reinici*|bloquead*|colgad*|disco lleno|ningún pedido|nadie puede|los clientes no|no entra|no carga|no abre|no se abre|pantalla en blanco|hackead*|secuestro|cuenta equivocada|archivo equivocado|conectarte|conectarse",
+    ),
+    (
+        Presence,
+        "tengo al cliente|delante|aquí delante|enfrente|a mi lado|está en la puerta|en tu puerta|en su puerta|abajo|esperando|espera|esperan|esperamos|llevo esperando|llevamos|ya están|ya está aquí|han llegado|ha llegado|repartidor|transportista|técnico|fontanero|nadie abre|nadie contesta|no contesta|vienes|viene usted|vas a venir|sin ti|sin usted|empezamos|en el escenario|con el cliente|embarco|embarcando|despega|salgo en|sale en|todos están|estamos todos|puede venir|puedes venir",
+    ),
+    (
+        Stakes,
+        "me falta|cuánto pongo|firma a la|lo reparamos|hoy o no|sí o no|no sale del puerto|retenido|se suspende|seguimos o|cierran la ventanilla|cierra la ventanilla|lo paro|acepto|si no|de lo contrario|o perdemos|perdemos|demasiado tarde|se cae la|vence hoy|recargo|multa|sanción|eres el único|eres la única|es el único|solo tú|sólo tú|solo falta|sólo falta|falta solo|nos falta|falta su|falta tu|sí o no|parado|no podemos seguir|no puedo seguir|el plazo termina|termina hoy|acaba hoy|cancelad*|sustituirme|preséntalo tú|no llego|no llegamos|última hora|qué le digo|cuál le digo",
+    ),
+    (
+        Now,
+        "ya está|ya están|desde las|ahora|ahora mismo|desde las|acaban de|acaba de|en unos minutos|cuarto de hora|media hora|en cuanto",
+    ),
+    (
+        Reach,
+        "ven ya|venga ya|ven rápido|puede venir|puedes venir|llama al|llámame|llámeme|localizarla|localizarlo|localizarte|no conseguimos|no logramos|no te localizo|no coge|no cogen|coge el teléfono|contesta|contéstame|mi móvil|al móvil|llámame|por él|por ella|a recogerlo|a recogerla|conéctate|conéctese|únete|entra en la llamada|buzón",
+    ),
+    (
+        Past,
+        "ayer|anoche|la semana pasada|el mes pasado|resuelto|solucionado|restablecid*|ya funciona|acta|borrador|artículo|folleto|capítulo|simulacro|falsa alarma|balance",
+    ),
+    (
+        Enter,
+        "introduce|introduzca|introducir|ingresa|ingrese|usa|use|utilice|utiliza|escribe|siguiente código|este código",
+    ),
+    (
+        SignIn,
+        "iniciar sesión|inicio de sesión|acceder|acceso|verificar|verificación|confirmar|confirma|autorizar|autorización|caduca en|válido|dispositivo|operación|identidad",
+    ),
+    (
+        Record,
+        "póliza|prima|cargo|renovado|domiciliado|factura|recibo|billete|entrada|entradas|reserva|pedido|entrega|entregado|envío|paquete|pago|pagado|importe|total|saldo|extracto|consumo|transferencia|movimiento|reembolso|confirmación|confirmad*|referencia|viaje|resumen|renovación|suscripción|certificado|inscripción|disponible para descargar|copia de|recoger el pedido",
+    ),
+    (
+        Suit,
+        "en vez|en lugar|mejor el|mejor a|podríamos|podemos pasar|pasar la|mover|cambiar|aplazar|te apetece|nos tomamos|tomamos|un café|una caña|comemos|comer|cenamos|entrevista|cita|reunión|visita|quedamos|quedar|te va|le va|te viene|le viene|prefieres|prefiere|yo puedo|puedo a partir|disponible|agenda|otro día|otra hora|conflicto",
+    ),
     (Then, "para entonces|antes de eso|antes de entonces"),
     (
         Trouble,
@@ -14,15 +62,15 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Urgent,
-        "urgente|urgentes|urgentemente|urgencia|con urgencia|inmediatamente|de inmediato|inmediata|ya mismo|ahora mismo|cuanto antes|lo antes posible|lo más pronto posible|a la mayor brevedad|sin demora|en seguida|enseguida|asap|emergencia|corre prisa|urge",
+        "en cuanto puedas|en cuanto pueda|en cuanto lea|urgente|urgentes|urgentemente|urgencia|con urgencia|inmediatamente|de inmediato|inmediata|ya mismo|ahora mismo|cuanto antes|lo antes posible|lo más pronto posible|a la mayor brevedad|sin demora|en seguida|enseguida|asap|emergencia|corre prisa|urge",
     ),
     (
         Live,
-        "esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
+        "sin ti|sin usted|empezamos sin|no aparece|están aquí los|tengo al cliente|esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
     ),
     (
         Incident,
-        "en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
+        "está caída|están caídos|no podemos vender|no podemos cobrar|ningún pedido|devuelve error|sin abrirme|en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
     ),
     (
         Calm,
@@ -30,7 +78,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Request,
-        "puedes|podrías|podría|puede enviar|puede usted|puede confirmar|puede firmar|puede revisar|puede decir|puede llamar|podéis|por favor|te importaría|le importaría|necesito|necesitamos|nos hace falta|me hace falta|dime|dígame|avísame|avíseme|avísanos|avísenos|mándame|envíame|envíeme|envíanos|envíenos|confírmame|confírmeme|confirma|confirme|confirmar|qué opinas|qué opina|qué te parece|qué le parece|tu opinión|su opinión|tu respuesta|su respuesta|tu firma|su firma|tu aprobación|su aprobación|tu visto bueno|su visto bueno|me gustaría|quisiera|me pregunto|te agradecería|le agradecería|le rogamos|le ruego|te ruego|rogamos|sabes si|sabe si|tienes|tiene usted|has podido|ha podido|puedo|debo|debería|llámame|llámeme|responde|respóndeme|recuerda|no olvides|no olvide|cuál de|podemos contar|me recomiendas|recomendarme|se solicita",
+        "preséntalo|envíelo|mándamelo|cuál le digo|qué le digo|acepto|seguimos|lo tienes|tiene alguien|puede venir|puedes venir|puedes conectarte|hace falta que|le digo que|cancelo|puedes|podrías|podría|puede enviar|puede usted|puede confirmar|puede firmar|puede revisar|puede decir|puede llamar|podéis|por favor|te importaría|le importaría|necesito|necesitamos|nos hace falta|me hace falta|dime|dígame|avísame|avíseme|avísanos|avísenos|mándame|envíame|envíeme|envíanos|envíenos|confírmame|confírmeme|confirma|confirme|confirmar|qué opinas|qué opina|qué te parece|qué le parece|tu opinión|su opinión|tu respuesta|su respuesta|tu firma|su firma|tu aprobación|su aprobación|tu visto bueno|su visto bueno|me gustaría|quisiera|me pregunto|te agradecería|le agradecería|le rogamos|le ruego|te ruego|rogamos|sabes si|sabe si|tienes|tiene usted|has podido|ha podido|puedo|debo|debería|llámame|llámeme|responde|respóndeme|recuerda|no olvides|no olvide|cuál de|podemos contar|me recomiendas|recomendarme|se solicita",
     ),
     (
         Formula,
@@ -58,7 +106,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Promo,
-        "oferta|ofertas|descuento|descuentos|% de descuento|rebajas|promoción|promociones|cupón|código promocional|envío gratis|gratis|compra ya|compra ahora|comprar ahora|aprovecha|aproveche|descubre|descubra|exclusivo|exclusiva|última oportunidad|últimas horas|últimos días|no te lo pierdas|no se lo pierda|solo hoy|sólo hoy|nueva colección|novedades|black friday|gana|sorteo|regalo|regalos|ahorra|ahorre|hasta un|desde solo|precio especial|prueba gratis|webinar|inscríbete|regístrate|reserva ya|puntos extra|tiempo limitado|liquidación|chollos|suscríbete",
+        "te espera|vuelo y hotel|pruébalo|plazas limitadas|no esperes más|estrena|se acaba hoy|se acaba|envío gratuito|compra antes|hasta 50|te van a enganchar|lecturas|reserva tu|oferta|ofertas|descuento|descuentos|% de descuento|rebajas|promoción|promociones|cupón|código promocional|envío gratis|gratis|compra ya|compra ahora|comprar ahora|aprovecha|aproveche|descubre|descubra|exclusivo|exclusiva|última oportunidad|últimas horas|últimos días|no te lo pierdas|no se lo pierda|solo hoy|sólo hoy|nueva colección|novedades|black friday|gana|sorteo|regalo|regalos|ahorra|ahorre|hasta un|desde solo|precio especial|prueba gratis|webinar|inscríbete|regístrate|reserva ya|puntos extra|tiempo limitado|liquidación|chollos|suscríbete",
     ),
     (
         Newsletter,
@@ -113,4 +161,12 @@ pub(super) const WORDS: &[Row] = &[
     (Number(2), "dos"),
     (Number(3), "tres"),
     (Number(4), "cuatro"),
+    (Number(5), "cinco"),
+    (Number(6), "seis"),
+    (Number(7), "siete"),
+    (Number(8), "ocho"),
+    (Number(9), "nueve"),
+    (Number(10), "diez"),
+    (Number(11), "once"),
+    (Number(12), "doce"),
 ];

@@ -3,6 +3,51 @@
 use super::{Class::*, Row};
 
 pub(super) const WORDS: &[Row] = &[
+    (
+        Health,
+        "39 de|39,|39°|s'est fait mal|très mal|opérer|pas venu à l'école|n'est pas rentré|disparu|ne se réveille pas|vomit|a vomi|vomi|fièvre|malaise|évanoui*|inconscient*|douleur*|saigne|blessé*|s'est cogné|cogné|tombé*|cassé le|cassé la|points de suture|ambulance|samu|pompiers|urgences|contractions|allergique|avc|infarctus|vertiges|pleure|ne va pas bien|se sent mal|bloc opératoire",
+    ),
+    (
+        Home,
+        "grande ouverte|serrure|forcée|fracturée|de l'eau coule|de l'eau partout|plus d'eau|fuite|eau coule|dégât des eaux|inond*|odeur de gaz|fumée|cambriol*|les clés|mes clés|ta clé|digicode|code ne marche|ne s'ouvre pas|porte claquée|serrurier|en panne|dépann*|remorqu*|plus de courant|plus de chauffage|portail",
+    ),
+    (
+        Ops,
+        "le serveur est|la prod est|paiements échouent|à la douane|requêtes partent|timeout|502|503|504|erreur 500|ne répond|plante|planté|plantage|saturé|disque plein|personne ne peut|aucun client|les clients ne|bloqué*|coincé|retour arrière|rollback|piraté*|rançongiciel|mauvais compte|mauvais fichier|ne s'ouvre|se perdent|redémarr*",
+    ),
+    (
+        Presence,
+        "tu arrives ?|on commence sans|on commence ?|est sur le départ|retenu à la douane|est retenu|est déjà|sont déjà|déjà là|déjà dans la salle|dans la salle|devant moi|en face de moi|à côté de moi|est à votre|est à ta|à votre portail|à ta porte|à la porte|à l'entrée|en bas|attend|attendent|attendons|attends|patiente|chauffeur|livreur|technicien|plombier|repart|part dans|personne ne répond|personne ne vient|ça ne répond pas|sans toi|sans vous|sur scène|avec le client|avec un client|embarque|décolle|tout le monde est|on est tous|nous sommes tous",
+    ),
+    (
+        Stakes,
+        "j'accepte ?|on accepte ?|dans l'heure|on vous prend|il me faut une réponse|extinction de voix|décide à|remplaçant|sinon|à défaut|faute de quoi|trop tard|tombe à l'eau|on perd|nous perdons|caduc*|seul à|seule à|le seul|la seule|tu es le seul|il ne manque que|manque plus que|il manque|ta validation|votre validation|oui ou non|tranche|bloque tout|ferme le dossier|reste au port|sera annulé*|me remplacer|prendre ma place|pénalité|majoration|dernière minute|sans votre|sans ta|sans ton|sans réponse",
+    ),
+    (
+        Now,
+        "maintenant|en ce moment|tout de suite|d'une minute à l'autre|dans quelques minutes|quart d'heure|demi-heure|à l'instant|vient de",
+    ),
+    (
+        Reach,
+        "rappelle|rappelez|appelle-moi|appelez-moi|tu peux venir|viens vite|venez vite|peux-tu venir|pouvez-vous venir|pouvez-vous passer|vous joindre|te joindre|joindre au|n'arrivons pas à|injoignable|répondez pas|réponds pas|je suis au 0|passer le prendre|passer la prendre|descends|descendez|connecte-toi|connectez-vous|rejoins|rejoignez|décroche|décrochez|répondeur",
+    ),
+    (
+        Past,
+        "hier|la nuit dernière|semaine dernière|mois dernier|résolu|rétabli*|retour à la normale|réparé|compte rendu|compte-rendu|brouillon|article|brochure|chapitre|exercice|fausse alerte|bilan",
+    ),
+    (Enter, "saisissez|saisir|entrez|entrer|utilisez|tapez|code suivant|code ci-dessous"),
+    (
+        SignIn,
+        "connecter|connexion|vérification|vérifier|confirmer|valider|authentifi*|valable|expire dans|appareil|identité",
+    ),
+    (
+        Record,
+        "voiture|place|échéance|prélevée|prélevé|police|prime|facture|reçu|billet|réservation|commande|livraison|livré*|colis|paiement|payé|montant|solde|relevé|consommation|virement|opération|remboursement|confirmation|confirmé*|référence|trajet|voyage|récapitulatif|renouvellement|abonnement|attestation|inscription|disponible en téléchargement|sauvegarde|échéancier",
+    ),
+    (
+        Suit,
+        "te va|vous va|ça t'irait|plutôt|à la place|au lieu|décaler|décale|repousser|avancer|ça te dit|ça te dirait|ça vous dit|on se fait|un verre|un café|déjeuner|dîner|entretien|rendez-vous|rdv|réunion|point de|visite|te convient|vous convient|possible pour|ça irait|ça ira|t'irait|préfères|préférez|dispo|agenda|un conflit|empêchement|autre jour|autre date",
+    ),
     (Then, "d'ici là|avant cela|avant ça"),
     (
         Trouble,
@@ -14,15 +59,15 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Urgent,
-        "urgent|urgente|urgents|urgentes|urgence|d'urgence|en urgence|très urgent|immédiatement|immédiat|tout de suite|au plus vite|le plus vite possible|dès que possible|le plus tôt possible|sans délai|sans attendre|dans les plus brefs délais|asap|presse|ça urge",
+        "dès que tu peux|dès que vous pouvez|vite s'il|urgent|urgente|urgents|urgentes|urgence|d'urgence|en urgence|très urgent|immédiatement|immédiat|tout de suite|au plus vite|le plus vite possible|dès que possible|le plus tôt possible|sans délai|sans attendre|dans les plus brefs délais|asap|presse|ça urge",
     ),
     (
         Live,
-        "est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
+        "venu chercher|venue chercher|personne n'est venu|ne passe pas|garderie ferme|sans toi|sans vous|on commence sans|en cuanto|est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
     ),
     (
         Incident,
-        "personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|en panne|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
+        "est hors ligne|plus aucun|plus personne ne|partent en timeout|se perdent|personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
     ),
     (
         Calm,
@@ -30,7 +75,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Request,
-        "peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|tu peux|vous pouvez me|tu pourrais|s'il te plaît|s'il vous plaît|stp|svp|merci de|merci d'|veuillez|je vous prie de|prière de|dis-moi|dites-moi|dis moi|dites moi|fais-moi|faites-moi|envoie-moi|envoyez-moi|tiens-moi|tenez-moi|qu'en penses-tu|qu'en pensez-vous|qu'est-ce que tu|qu'est-ce que vous|ton avis|votre avis|votre accord|ton accord|votre signature|ta signature|votre validation|ta validation|votre réponse|ta réponse|votre retour|ton retour|j'ai besoin|nous avons besoin|on a besoin|il me faut|il nous faut|as-tu|avez-vous|sais-tu|savez-vous|puis-je|dois-je|est-ce que tu|est-ce que vous|seriez-vous|serais-tu|rappelle-moi|rappelez-moi|j'aimerais|je me demandais|pourrait-on|peut-on|pense à|pensez à|n'oublie pas|n'oubliez pas|auriez-vous|aurais-tu",
+        "il faut|faut-il|j'accepte ?|on accepte|oui ou non|tu l'as ?|vous l'avez|il me faut|vous pouvez|peut-on|rappelle|envoie|d'accord pour|peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|tu peux|vous pouvez me|tu pourrais|s'il te plaît|s'il vous plaît|stp|svp|merci de|merci d'|veuillez|je vous prie de|prière de|dis-moi|dites-moi|dis moi|dites moi|fais-moi|faites-moi|envoie-moi|envoyez-moi|tiens-moi|tenez-moi|qu'en penses-tu|qu'en pensez-vous|qu'est-ce que tu|qu'est-ce que vous|ton avis|votre avis|votre accord|ton accord|votre signature|ta signature|votre validation|ta validation|votre réponse|ta réponse|votre retour|ton retour|j'ai besoin|nous avons besoin|on a besoin|il me faut|il nous faut|as-tu|avez-vous|sais-tu|savez-vous|puis-je|dois-je|est-ce que tu|est-ce que vous|seriez-vous|serais-tu|rappelle-moi|rappelez-moi|j'aimerais|je me demandais|pourrait-on|peut-on|pense à|pensez à|n'oublie pas|n'oubliez pas|auriez-vous|aurais-tu",
     ),
     (
         Formula,
@@ -38,7 +83,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Scheduling,
-        "serais-tu disponible|seriez-vous disponible|es-tu disponible|êtes-vous disponible|tu serais disponible|vous seriez disponible|tu es dispo|êtes-vous dispo|es-tu dispo|serais-tu dispo|dispo pour|disponible pour|es-tu libre|êtes-vous libre|tu es libre|serais-tu libre|seriez-vous libre|vos disponibilités|tes disponibilités|disponibilités|te convient|vous convient|te conviendrait|vous conviendrait|conviendrait|t'arrange|vous arrange|t'irait|vous irait|te va|vous va|reporter|décaler|avancer notre|avancer la réunion|déplacer notre|déplacer la réunion|déplacer le rendez-vous|annuler notre|annuler la réunion|annuler le rendez-vous|fixer un rendez-vous|fixer une date|fixer un créneau|convenir d'|créneau|créneaux|prendre rendez-vous|rendez-vous le|se voir|nous voir|nous rencontrer|se rencontrer|te rencontrer|vous rencontrer|se retrouver|on se retrouve|déjeuner|dîner|prendre un café|boire un café|un appel|quelle heure|quand es-tu|quand êtes-vous|quel jour|changement d'horaire|nouvel horaire|nouvelle date|entretien le|proposition de date*|proposition de créneau*|faire le point",
+        "serais-tu disponible|seriez-vous disponible|es-tu disponible|êtes-vous disponible|tu serais disponible|vous seriez disponible|tu es dispo|êtes-vous dispo|es-tu dispo|serais-tu dispo|dispo pour|disponible pour|es-tu libre|êtes-vous libre|tu es libre|serais-tu libre|seriez-vous libre|vos disponibilités|tes disponibilités|disponibilités|te convient|vous convient|te conviendrait|vous conviendrait|conviendrait|t'arrange|vous arrange|t'irait|vous irait|reporter|décaler|avancer notre|avancer la réunion|déplacer notre|déplacer la réunion|déplacer le rendez-vous|annuler notre|annuler la réunion|annuler le rendez-vous|fixer un rendez-vous|fixer une date|fixer un créneau|convenir d'|créneau|créneaux|prendre rendez-vous|rendez-vous le|se voir|nous voir|nous rencontrer|se rencontrer|te rencontrer|vous rencontrer|se retrouver|on se retrouve|déjeuner|dîner|prendre un café|boire un café|un appel|quelle heure|quand es-tu|quand êtes-vous|quel jour|changement d'horaire|nouvel horaire|nouvelle date|entretien le|proposition de date*|proposition de créneau*|faire le point",
     ),
     (
         Transactional,
@@ -58,7 +103,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Promo,
-        "promo|promotion|promotions|soldes|remise|réduction|réductions|% de remise|% de réduction|offre|offres|bon plan|bons plans|code promo|livraison gratuite|livraison offerte|profitez|profite|j'en profite|découvrez|découvrir|à partir de|jusqu'à -|dès|exclusif|exclusive|exclusivité|dernière chance|dernières heures|ne manquez pas|ventes privées|vente privée|nouvelle collection|nouveautés|black friday|gagnez|cadeau|cadeaux|acheter maintenant|j'achète|je commande|commandez|offert|gratuit|essai gratuit|webinaire|inscrivez-vous|à ne pas manquer|évadez-vous|craquez|prix mini|petits prix|bonnes affaires|places disponibles|fidélité",
+        "boostez|places limitées|certifiantes|testez|essayez|nos coups de cœur|plus que quelques heures|commandez|frais de port|toute la collection|vite|derniers jours|dès maintenant|arrive en boutique|promo|promotion|promotions|soldes|remise|réduction|réductions|% de remise|% de réduction|offre|offres|bon plan|bons plans|code promo|livraison gratuite|livraison offerte|profitez|profite|j'en profite|découvrez|découvrir|à partir de|jusqu'à -|dès|exclusif|exclusive|exclusivité|dernière chance|dernières heures|ne manquez pas|ventes privées|vente privée|nouvelle collection|nouveautés|black friday|gagnez|cadeau|cadeaux|acheter maintenant|j'achète|je commande|commandez|offert|gratuit|essai gratuit|webinaire|inscrivez-vous|à ne pas manquer|évadez-vous|craquez|prix mini|petits prix|bonnes affaires|places disponibles|fidélité",
     ),
     (
         Newsletter,

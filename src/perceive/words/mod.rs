@@ -47,7 +47,7 @@ impl Lang {
         }
     }
 
-    fn is_latin(self) -> bool {
+    pub(super) fn is_latin(self) -> bool {
         matches!(self, Lang::En | Lang::De | Lang::Fr | Lang::Es)
     }
 }
@@ -65,6 +65,30 @@ pub(super) enum Class {
     Incident,
     /// A word for trouble, which may be past or other people's.
     Trouble,
+    /// Someone is ill or hurt.
+    Health,
+    /// A building, a door or a car fails someone.
+    Home,
+    /// A service or a machine fails many.
+    Ops,
+    /// People are there, or on their way, and the reader isn't.
+    Presence,
+    /// What is lost without the reader.
+    Stakes,
+    /// It is so at this time.
+    Now,
+    /// The reader was called, is to call or is to come.
+    Reach,
+    /// It is over, or only written about.
+    Past,
+    /// To type something somewhere.
+    Enter,
+    /// What a code is typed for.
+    SignIn,
+    /// A word of records, which means something only in a machine's mail.
+    Record,
+    /// A word of meeting, which means something only beside a time.
+    Suit,
     /// "By then": a time that was named before.
     Then,
     /// Says that nothing is needed or nothing hurries.
