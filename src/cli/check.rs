@@ -52,7 +52,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         return Ok(());
     }
     if !globals.json {
-        println!("{}\n", said(&report));
+        super::exit::say(&format!("{}\n", said(&report)));
     }
     let message = format!("{} in the way of a start:\n  {}", plural(problems.len(), "thing"), problems.join("\n  "));
     Err(Failure { details: Some(report), ..Failure::new(Exit::Config, "check", message) })
@@ -219,6 +219,7 @@ fn account_json(account: &AccountConfig) -> Value {
         "timezone": account.timezone,
         "authserv": account.authserv,
         "poll_seconds": account.poll.as_secs(),
+        "connections": account.connections,
     });
     match &account.provider {
         Provider::Embedded => value["provider"] = json!("embedded"),

@@ -12,23 +12,44 @@ use crate::gateway::control::Request;
 pub(super) enum CorrectionsCommand {
     /// List corrections and pins
     List,
+    /// Take a correction back: lane, mailbox and stamp become what they were
+    Undo {
+        /// The correction's id, as `corrections list` shows it
+        id: String,
+        /// The account's address; needed where several are configured
+        #[arg(long, value_name = "ADDRESS")]
+        account: Option<String>,
+    },
 }
 
 pub(super) fn run(globals: &Globals, command: CorrectionsCommand) -> Outcome {
-    let CorrectionsCommand::List = command;
+    if let CorrectionsCommand::Undo { id, account } = command {
+        let config = globals.load()?;
+        let account = super::account_or_only(&config, account)?;
+        let answer = gate::ask(config, Request::CorrectionsUndo { account, id })?;
+        super::print(globals, &answer, |v| format!("correction {} is taken back", show::text(&v["undone"])));
+        return Ok(());
+    }
     let answer = gate::ask(globals.load()?, Request::CorrectionsList)?;
     super::print(globals, &answer, |v| {
         let list = v["corrections"].as_array().map(Vec::as_slice).unwrap_or_default();
         if list.is_empty() {
             return "nobody corrected anything".to_owned();
         }
-        let row = |c: &Value| {
-            let (account, c) = (show::text(&c["account"]), &c["correction"]);
+        let row = |row: &Value| {
+            let (account, c) = (show::text(&row["account"]), &row["correction"]);
             let time = c["time"].as_i64().map_or_else(|| "-".to_owned(), show::time);
-            vec![time, account, show::text(&c["from"]), show::text(&c["to"]), show::text(&c["message_id"])]
+            vec![
+                show::text(&row["id"]),
+                time,
+                account,
+                show::text(&c["from"]),
+                show::text(&c["to"]),
+                show::text(&c["message_id"]),
+            ]
         };
         let rows: Vec<Vec<String>> = list.iter().map(row).collect();
-        show::table(&["TIME", "ACCOUNT", "FROM", "TO", "MESSAGE-ID"], &rows)
+        show::table(&["ID", "TIME", "ACCOUNT", "FROM", "TO", "MESSAGE-ID"], &rows)
     });
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
     let report = match args.scorer {
         Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
     };
-    println!("{}", report.output());
+    super::exit::say(&report.output().to_string());
     if report.passed() {
         return Ok(());
     }
@@ -170,10 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_set_keeps_its_floors() {
-        let floors = set().with_file_name("floors.toml");
-        let report = run(&set(), false, Some(&floors)).unwrap();
-        assert!(report.passed(), "{}", report.output());
+    fn the_shipped_sets_keep_their_floors() {
+        for (set_name, floors) in [("seed.jsonl", "seed-floors.toml"), ("gate.jsonl", "floors.toml")] {
+            let (set, floors) = (set().with_file_name(set_name), set().with_file_name(floors));
+            let report = run(&set, false, Some(&floors)).unwrap();
+            assert!(report.passed(), "{}", report.output());
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Failure {
             if let Some(details) = &self.details {
                 error["details"] = details.clone();
             }
-            println!("{}", serde_json::json!({ "error": error }));
+            say(&serde_json::json!({ "error": error }).to_string());
         } else {
             eprintln!("tollgate: {}", self.message);
         }
@@ -87,3 +87,14 @@ impl Failure {
 
 /// What a verb returns.
 pub type Outcome = Result<(), Failure>;
+
+/// Prints a text and a line end on standard output. A reader that went away
+/// (`tollgate … | head`) ends the program quietly: nobody is left to be told.
+pub fn say(text: &str) {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{text}").and_then(|()| out.flush());
+    if said.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}

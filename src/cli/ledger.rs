@@ -53,7 +53,7 @@ pub(super) fn run(globals: &Globals, command: LedgerCommand) -> Outcome {
             let answer = gate::ask(config.clone(), Request::LedgerList { from, limit: PAGE })?;
             let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
             for entry in entries {
-                println!("{entry}");
+                super::exit::say(&entry.to_string());
             }
             let Some(last) = entries.last().and_then(number) else { break };
             from = last.saturating_add(1);

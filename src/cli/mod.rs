@@ -162,9 +162,9 @@ fn run(cli: Cli) -> Outcome {
 /// Prints an answer: JSON, or what `human` makes of it.
 fn print(globals: &Globals, answer: &serde_json::Value, human: impl FnOnce(&serde_json::Value) -> String) {
     if globals.json {
-        println!("{answer}");
+        exit::say(&answer.to_string());
     } else {
-        println!("{}", human(answer));
+        exit::say(&human(answer).to_string());
     }
 }
 

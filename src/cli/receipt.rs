@@ -107,7 +107,7 @@ pub(super) fn run(globals: &Globals, command: ReceiptCommand) -> Outcome {
         ReceiptCommand::Export { hold } => {
             let receipt = gate::ask(globals.load()?, Request::ReceiptExport { hold })?;
             // A receipt is JSON for people too.
-            println!("{receipt}");
+            super::exit::say(&receipt.to_string());
             Ok(())
         }
         ReceiptCommand::Key => {

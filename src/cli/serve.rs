@@ -57,9 +57,32 @@ pub(super) fn banner(config: &Config, listen: &Listen, cert: &CertInfo) -> Strin
             demo::AGENT_KEY,
             demo::PIN
         ));
-        lines.push("Next: `tollgate init --help` sets up your own account.".to_owned());
+        lines.push(next_steps(config, listen));
     }
     lines.join("\n")
+}
+
+/// What a person who sees this for the first time can do.
+fn next_steps(config: &Config, listen: &Listen) -> String {
+    let port = |list: &[SocketAddr]| list.first().map_or_else(|| "(off)".to_owned(), |a| a.port().to_string());
+    [
+        "What to do next:".to_owned(),
+        format!(
+            "  1. Add an account to your mail client: user {}, password the first key above,\n\
+             \x20    IMAP localhost port {} and SMTP localhost port {}, both SSL/TLS. Trust the certificate.",
+            demo::ADDRESS,
+            port(&listen.imaps),
+            port(&listen.submissions)
+        ),
+        "  2. Open the folder Lanes. Drag a message to another lane: that corrects it.".to_owned(),
+        format!(
+            "  3. Send a message with the agent's key (README.md shows how). It is held; a notice\n\
+             \x20    appears in INBOX. Click its link, or open {}/ and approve it with the PIN.",
+            web_url(config, listen)
+        ),
+        "  4. `tollgate init --help` sets up your own account. Ctrl-C stops.".to_owned(),
+    ]
+    .join("\n")
 }
 
 /// The page's address; port 0 means the port that the system gave.
@@ -82,11 +105,17 @@ pub(super) fn run(config: Config) -> Outcome {
 
 async fn until_told(config: Config) -> Outcome {
     let gateway = Gateway::start(config).await.map_err(start_failure)?;
-    println!("{}", banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
+    tell(&banner(&gateway.core().config, &listening(&gateway), gateway.cert()));
     told_to_end().await.map_err(|e| Failure::new(Exit::Software, "signal", e))?;
-    println!("Stopping.");
+    tell("Stopping.");
     gateway.shutdown().await;
     Ok(())
+}
+
+/// Says something to whoever started it; a gateway goes on when nobody reads.
+fn tell(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Where the gateway really listens.

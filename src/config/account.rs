@@ -7,13 +7,18 @@ use std::time::Duration;
 use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
 use super::{
-    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, Network, Provider, SecretSource, TlsMode,
-    files,
+    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, MIN_CONNECTIONS, Network, Provider,
+    SecretSource, TlsMode, files,
 };
 use crate::mail::address::Address;
 
 /// Default of `poll_seconds`.
 const DEFAULT_POLL: Duration = Duration::from_secs(60);
+/// Default of `connections`. Gmail takes 15 in all from every program of the
+/// person.
+const DEFAULT_CONNECTIONS: usize = 8;
+/// Largest value of `connections`.
+const MAX_CONNECTIONS: u64 = 100;
 /// Default of `timezone`.
 const DEFAULT_TIMEZONE: &str = "UTC";
 /// Keys that mean something for a provider on the network only.
@@ -42,6 +47,7 @@ pub(super) fn embedded_account(lanes: LanePreset) -> AccountConfig {
         timezone: DEFAULT_TIMEZONE.to_owned(),
         authserv: vec![EMBEDDED_AUTHSERV.to_owned()],
         poll: DEFAULT_POLL,
+        connections: DEFAULT_CONNECTIONS,
     }
 }
 
@@ -82,11 +88,14 @@ fn account(
     let timezone = timezone(&mut table);
     let authserv = table.list("authserv").map(|f| f.value).unwrap_or_default();
     let poll = table.whole("poll_seconds", 5..=3600).map_or(DEFAULT_POLL, |f| Duration::from_secs(f.value));
+    let connections = table
+        .whole("connections", MIN_CONNECTIONS as u64..=MAX_CONNECTIONS)
+        .map_or(DEFAULT_CONNECTIONS, |f| usize::try_from(f.value).unwrap_or(DEFAULT_CONNECTIONS));
     let lanes = table.word("lanes", &PRESETS).map_or(preset, |f| f.value);
     table.finish();
     let (address, _) = address?;
     let aliases = aliases.into_iter().map(|(a, _)| a).collect();
-    Some(AccountConfig { address, aliases, provider: provider?, lanes, timezone, authserv, poll })
+    Some(AccountConfig { address, aliases, provider: provider?, lanes, timezone, authserv, poll, connections })
 }
 
 fn parse_address(table: &Section<'_, '_>, found: Found<String>) -> Option<(Address, Origin)> {

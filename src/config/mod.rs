@@ -131,7 +131,14 @@ pub struct AccountConfig {
     pub authserv: Vec<String>,
     /// How often a provider without IDLE is polled.
     pub poll: Duration,
+    /// Most connections to the IMAP server at a time, the watching one
+    /// included; at least [`MIN_CONNECTIONS`].
+    pub connections: usize,
 }
+
+/// One connection watches, one reads bodies, one serves a passed-through
+/// mailbox.
+pub const MIN_CONNECTIONS: usize = 3;
 
 /// The provider of an account.
 #[derive(Debug, Clone)]

@@ -5,8 +5,14 @@
 //! order in which they were added; the first that fits acts.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use super::state::Shared;
+
+/// What stands for the greeting in a rule.
+const GREETING: &str = "GREETING";
 
 /// What happens at an IMAP command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +36,10 @@ pub enum ImapEffect {
     Delay(Duration),
     /// The command is read and nothing is ever answered.
     Silence,
+    /// These octets are sent as they stand, then the command is carried out.
+    Octets(Vec<u8>),
+    /// At IDLE: the provider ends it by itself after a while, with OK.
+    EndIdle(Duration),
 }
 
 /// Where in a submission something happens.
@@ -78,12 +88,41 @@ struct Rules {
     size_lie: i64,
     hidden_imap: BTreeSet<String>,
     hidden_smtp: BTreeSet<String>,
+    /// Commands as they came, where they are kept.
+    commands: Option<Vec<(usize, Vec<u8>)>>,
 }
 
 /// The faults of one provider; shared with all its sessions.
 #[derive(Debug, Default)]
 pub struct Faults {
     rules: Mutex<Rules>,
+    /// IMAP connections that were made so far.
+    made: AtomicUsize,
+    /// IMAP connections that are open now.
+    open: AtomicUsize,
+}
+
+/// One open connection, counted while it lives.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<Shared>, usize);
+
+impl Counted {
+    pub(crate) fn new(shared: Arc<Shared>) -> Counted {
+        let number = shared.faults.made.fetch_add(1, Ordering::SeqCst);
+        shared.faults.open.fetch_add(1, Ordering::SeqCst);
+        Counted(shared, number)
+    }
+
+    /// Counts connections from 0 as they were made.
+    pub(crate) fn number(&self) -> usize {
+        self.1
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.faults.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Faults {
@@ -101,9 +140,43 @@ impl Faults {
         self.rules().reject_auth = on;
     }
 
+    /// How many IMAP connections are open.
+    pub fn connections(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// How many IMAP connections were made so far.
+    pub fn connections_made(&self) -> usize {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    /// Keeps every IMAP command from now on, or forgets them.
+    pub fn keep_commands(&self, on: bool) {
+        self.rules().commands = on.then(Vec::new);
+    }
+
+    /// The IMAP commands of all connections since
+    /// [`keep_commands`](Faults::keep_commands), as they came; the message of
+    /// an APPEND is `{0}`.
+    pub fn commands(&self) -> Vec<Vec<u8>> {
+        self.commands_by_connection().into_iter().map(|(_, command)| command).collect()
+    }
+
+    /// The same, each with the number of its connection.
+    pub fn commands_by_connection(&self) -> Vec<(usize, Vec<u8>)> {
+        self.rules().commands.clone().unwrap_or_default()
+    }
+
+    pub(crate) fn note_command(&self, connection: usize, text: &[u8]) {
+        if let Some(commands) = &mut self.rules().commands {
+            commands.push((connection, text.to_vec()));
+        }
+    }
+
     /// Adds a rule for the IMAP command `command` (`FETCH` means `UID FETCH`
     /// too, `UID FETCH` only that; `None` means any). `times` limits how often
-    /// it acts. `IDLE` acts when IDLE starts.
+    /// it acts. `IDLE` acts when IDLE starts; `GREETING` acts in place of the
+    /// greeting (only BYE, Drop, Silence, Delay and Octets mean something there).
     pub fn imap(&self, command: Option<&str>, effect: ImapEffect, times: Option<u32>) {
         self.rules().imap.push((command.map(str::to_ascii_uppercase), effect, times));
     }
@@ -148,8 +221,13 @@ impl Faults {
     pub(crate) fn at_imap(&self, name: &str) -> Option<ImapEffect> {
         let bare = name.strip_prefix("UID ").unwrap_or(name);
         take(&mut self.rules().imap, |command: &Option<String>| {
-            command.as_deref().is_none_or(|c| c == name || c == bare)
+            command.as_deref().map_or(name != GREETING, |c| c == name || c == bare)
         })
+    }
+
+    /// The effect due in place of the greeting, counted as used.
+    pub(crate) fn at_greeting(&self) -> Option<ImapEffect> {
+        self.at_imap(GREETING)
     }
 
     /// The effect due at a place of a submission, counted as used.

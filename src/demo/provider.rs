@@ -162,6 +162,12 @@ impl Provider {
         });
     }
 
+    /// Present connections stay open, but nothing comes of them any more, as
+    /// after a suspend or behind a firewall that forgot them. New ones work.
+    pub fn freeze(&self) {
+        self.shared.freeze.send_modify(|count| *count += 1);
+    }
+
     /// Puts a message into INBOX of `user` as if it had just arrived, and
     /// tells idle sessions at once. Answers its UID; 0 where there is no such
     /// user or the folder can't be written.
@@ -179,6 +185,14 @@ impl Provider {
             Some(Ok((_, uid))) => uid,
             Some(Err(_)) | None => 0,
         }
+    }
+
+    /// Gives INBOX of `user` a new UIDVALIDITY and its messages new UIDs, then
+    /// ends all connections. Whether it did.
+    pub fn renumber(&self, user: &str) -> bool {
+        let done = self.shared.lock().user(user).is_some_and(|u| u.renumber("INBOX").is_ok());
+        self.disconnect(Some("the mailbox was rebuilt"));
+        done
     }
 
     /// Delivers the sample mail of INBOX to `user` now, one by one, as if it

@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) changes: watch::Sender<u64>,
     /// Rises when all connections are to end; the text is the BYE, if any.
     pub(crate) kick: watch::Sender<(u64, Option<String>)>,
+    /// Rises to make the present connections dead.
+    pub(crate) freeze: watch::Sender<u64>,
     pub(crate) faults: Faults,
     pub(crate) caps: Caps,
 }
@@ -111,6 +113,7 @@ impl Shared {
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
             kick: watch::Sender::new((0, None)),
+            freeze: watch::Sender::new(0),
             faults: Faults::default(),
             caps,
         }
@@ -194,6 +197,18 @@ impl User {
         let validity = self.next_validity.max(by_clock).max(1);
         self.next_validity = validity.saturating_add(1);
         Mailbox { validity, uid_next: 1, recent_from: 1, messages: Vec::new(), version: 0 }
+    }
+
+    /// Gives a mailbox a new UIDVALIDITY and its messages new UIDs, as a
+    /// server does that lost its index.
+    pub(crate) fn renumber(&mut self, name: &str) -> Result<(), Refusal> {
+        let mut fresh = self.fresh_mailbox();
+        let old = self.mailbox(name)?;
+        for message in std::mem::take(&mut old.messages) {
+            fresh.push(message);
+        }
+        *old = fresh;
+        self.save()
     }
 
     fn save_or_error(&self) -> io::Result<()> {

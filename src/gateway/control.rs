@@ -115,6 +115,13 @@ pub enum Request {
     },
     /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
+    /// Take a correction back: `{undone}`.
+    CorrectionsUndo {
+        /// The account's address.
+        account: String,
+        /// The correction, as the list names it.
+        id: String,
+    },
 }
 
 /// A PIN in a request; it shows in no Debug output.

@@ -55,6 +55,9 @@ pub struct BackfillRequest {
 pub type BackfillFn =
     Arc<dyn Fn(BackfillRequest) -> BoxFuture<'static, Result<serde_json::Value, String>> + Send + Sync>;
 
+/// Takes a correction of an account back, or says why it can't.
+pub type UndoFn = Arc<dyn Fn(AccountId, String) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
 /// The decision of the message that a mailbox shows under a UID to people.
 pub type LocateFn = Arc<dyn Fn(&AccountId, &str, u32) -> Result<Option<String>, StoreError> + Send + Sync>;
 
@@ -72,6 +75,8 @@ pub struct Core {
     /// Set by a gateway that watches mailboxes; without it `backfill` says
     /// that the gateway must run.
     pub backfill: Arc<OnceLock<BackfillFn>>,
+    /// Set like `backfill`.
+    pub undo: Arc<OnceLock<UndoFn>>,
     /// Set by what keeps views; without it `explain` takes no UID.
     pub locate: Arc<OnceLock<LocateFn>>,
 }
@@ -93,7 +98,15 @@ impl Core {
         accounts.ensure_demo_keys().await?;
         ensure_demo_pin(&config, store.as_ref()).await?;
         publish(&config.state_dir.join(PUBLIC_KEY_FILE), &outbox)?;
-        Ok(Core { config, store, accounts, outbox, backfill: Arc::default(), locate: Arc::default() })
+        Ok(Core {
+            config,
+            store,
+            accounts,
+            outbox,
+            backfill: Arc::default(),
+            undo: Arc::default(),
+            locate: Arc::default(),
+        })
     }
 }
 

@@ -24,6 +24,7 @@ use crate::config::{AccountConfig, Config, Endpoint, Network, Provider as Provid
 use crate::demo::provider::{Options, Provider};
 use crate::imap::mirror::{Mirror, Op};
 use crate::imap::pool::Pool;
+use crate::imap::timing::Timing;
 use crate::perceive::CorrespondentRecord;
 use crate::store::{Store, StoreError, Table, get_json, put_json, write};
 use crate::{imap, smtp, web};
@@ -96,8 +97,20 @@ pub struct Gateway {
 impl Gateway {
     /// Starts everything that a configuration names.
     pub async fn start(config: Config) -> Result<Gateway, StartError> {
+        Gateway::start_with(config, Timing::default()).await
+    }
+
+    /// As [`Gateway::start`], with waits for the provider as tests need them.
+    #[doc(hidden)]
+    pub async fn start_with(config: Config, timing: Timing) -> Result<Gateway, StartError> {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
+        // Files that no hold names are left from submissions that got no 250.
+        let live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        let swept = core.store.blobs().sweep(&live)?;
+        if swept > 0 {
+            tracing::info!("{swept} files of unfinished submissions were removed");
+        }
         let (tls, cert) = certs::server_config(&config)?;
         let imaps = bind(Face::Imaps, &config.listen.imaps).await?;
         let submissions = bind(Face::Submissions, &config.listen.submissions).await?;
@@ -122,7 +135,7 @@ impl Gateway {
         for settings in &config.accounts {
             let id = AccountId::of(&settings.address);
             let network = network(settings, provider.as_ref());
-            let pool = Pool::new(id.clone(), network, core.accounts.clone());
+            let pool = Pool::new(id.clone(), network, core.accounts.clone(), settings.connections, timing.clone());
             let (mirror, ops) = Mirror::load(&config, id.clone(), settings.clone(), core.store.clone(), pool)?;
             tasks.spawn(imap::watch::run(mirror.clone(), ops, stopped.clone()));
             mirrors.insert(id, mirror);
@@ -141,6 +154,7 @@ impl Gateway {
             accounts: core.accounts.clone(),
             max_message_bytes: config.max_message_bytes,
             hostname: config.hostname.clone(),
+            timing,
         });
         let sent = person_sent(core.store.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
@@ -262,6 +276,14 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
             let last = request.last as usize;
             let lines = mirror.ask(|r| Op::Backfill(last, request.dry_run, r)).await.map_err(|e| e.to_string())?;
             serde_json::to_value(lines).map_err(|e| e.to_string())
+        })
+    }));
+    let all = mirrors.clone();
+    let _ = core.undo.set(Arc::new(move |account, id| {
+        let mirror = all.get(&account).cloned();
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            mirror.ask(|r| Op::Undo(id, r)).await.map_err(|e| e.to_string())
         })
     }));
     let all = mirrors.clone();

@@ -70,6 +70,9 @@ impl Session {
             return Err(Fail::No("TOOBIG", format!("messages are limited to {} octets", mirror.max_message_bytes)));
         }
         let name = name_of(mailbox);
+        if !super::session::is_sane(&name) {
+            return Err(Fail::No("CANNOT", "a mailbox name can't hold a line end or a NUL".into()));
+        }
         let (place, owned) = {
             let state = mirror.state();
             let lanes = state.lanes.as_ref();
@@ -100,8 +103,8 @@ impl Session {
 
     /// Sends head and message to the provider.
     async fn transfer(&mut self, mirror: &Mirror, target: &Target, len: u64, sync: bool) -> Result<String, Fail> {
-        let mut lease = match self.open_append(mirror, target, len).await {
-            Ok(lease) => lease,
+        let (mut lease, before) = match self.open_append(mirror, target, len).await {
+            Ok(opened) => opened,
             Err(e) => {
                 self.reader.refuse_append(sync);
                 return Err(e);
@@ -113,6 +116,7 @@ impl Session {
         }
         let mut left = len;
         let mut entering = None;
+        let mut begin = Vec::new();
         loop {
             if left == 0 && entering.is_none() && target.place.is_some() {
                 // From here on the message may appear in INBOX at any moment.
@@ -123,6 +127,10 @@ impl Session {
                     left -= (chunk.len() as u64).min(left);
                     if left == 0 && target.place.is_some() {
                         entering = Some(mirror.arrivals.lock().await);
+                    }
+                    if before.is_some() {
+                        let room = super::entering::HEAD.saturating_sub(begin.len());
+                        begin.extend_from_slice(&chunk[..chunk.len().min(room)]);
                     }
                     lease.write_raw(&chunk).await?;
                 }
@@ -140,7 +148,13 @@ impl Session {
         }
         lease.write_raw(b"\r\n").await?;
         lease.flush().await?;
-        let uid = finish(&mut lease).await?;
+        let mut uid = finish(&mut lease).await?;
+        if let (None, Some(before)) = (uid, before) {
+            let mark = super::entering::Mark { size: len, message_id: super::scan::message_id(&begin) };
+            let found = super::entering::find(mirror, before, &[mark]).await?;
+            // UIDVALIDITY of INBOX isn't passed on from here.
+            uid = found.first().map(|u| (0, u.get()));
+        }
         if let (Some(place), Some((_, uid))) = (target.place, uid)
             && let Some(up) = UpstreamUid::new(uid)
         {
@@ -148,9 +162,15 @@ impl Session {
         }
         drop(entering);
         lease.give_back();
+        if target.place.is_none() {
+            self.catch_up(&target.mailbox).await?;
+        }
         let Some((validity, uid)) = uid else { return Ok("done".into()) };
         let Some(place) = target.place else { return Ok(format!("[APPENDUID {validity} {uid}] done")) };
-        mirror.ask(Op::Sync).await?;
+        // The provider has it: a sync that fails doesn't make that untrue.
+        if mirror.ask(Op::Sync).await.is_err() {
+            return Ok("done".into());
+        }
         let (validity, uids) = self.placed(mirror, place, &[uid])?;
         self.tell(true).await?;
         Ok(match uids.first() {
@@ -160,17 +180,23 @@ impl Session {
     }
 
     /// Announces the message to the provider and waits for its consent.
-    async fn open_append(&mut self, mirror: &Mirror, target: &Target, len: u64) -> Result<Lease, Fail> {
+    /// Where the provider won't say the message's UID, UIDNEXT of INBOX as it
+    /// was before comes with the connection.
+    async fn open_append(&mut self, mirror: &Mirror, target: &Target, len: u64) -> Result<(Lease, Option<u32>), Fail> {
         let mut lease = mirror.pool.any().await?;
+        let mut before = None;
+        if target.place.is_some() && !lease.capabilities().has("UIDPLUS") {
+            before = Some(super::entering::uid_next(&mut lease).await?);
+        }
         let tag = lease.fresh_tag();
-        let name = super::pass::quote(&target.mailbox);
+        let name = super::encode::quote(&target.mailbox);
         let head = [tag.as_bytes(), b" APPEND ", &name, target.middle.as_bytes(), format!(" {{{len}}}\r\n").as_bytes()]
             .concat();
         lease.write_raw(&head).await?;
         lease.flush().await?;
         loop {
             match response(&mut lease).await? {
-                Response::Continue(_) => return Ok(lease),
+                Response::Continue(_) => return Ok((lease, before)),
                 Response::Tagged { code, text, .. } => {
                     lease.give_back();
                     let text = String::from_utf8_lossy(&text).into_owned();
@@ -188,10 +214,7 @@ impl Session {
 }
 
 async fn response(lease: &mut Lease) -> Result<Response, Fail> {
-    match tokio::time::timeout(super::mirror::OP_TIMEOUT, lease.next_response()).await {
-        Ok(r) => Ok(r?),
-        Err(_) => Err(Fail::No("UNAVAILABLE", "the provider did not answer in time".into())),
-    }
+    Ok(lease.response_in_time().await?)
 }
 
 /// The provider's answer to the message: UIDVALIDITY and UID, where it says.

@@ -40,7 +40,7 @@ impl Session {
         let lanes = lanes.ok_or_else(|| Fail::No("UNAVAILABLE", "the account is starting".into()))?;
         let text = match lanes.find(&name) {
             Some(Place::All) => return Err(Fail::No("CANNOT", "everything is there already".into())),
-            Some(place) if place == id.1 => return Err(Fail::No("CANNOT", "it is there already".into())),
+            Some(place) if place == id.1 && !moving => return Err(Fail::No("CANNOT", "it is there already".into())),
             Some(place) => self.relane(&mirror, id, chosen, place, moving).await?,
             None if lanes.owns(&name) => return Err(Fail::No("CANNOT", "nothing can be put there".into())),
             None => self.copy_out(&mirror, id, &chosen, name, moving).await?,

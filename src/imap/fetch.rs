@@ -11,21 +11,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use imap_codec::imap_types::fetch::MacroOrMessageDataItemNames;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use crate::lane::stamp::Neutraliser;
-use crate::upstream::imap::{ImapError, Status, Tag};
-use crate::wire::imap::Piece;
-
+use super::answer::Round;
+use super::encode::set_text;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
-use super::pass::set_text;
-use super::pool::Lease;
-use super::scan::{Event, FetchScan, fetch_head};
-use super::section::{Fields, Item, Partial, Wanted, cut, select_fields, window};
+use super::section::{Item, Partial, Wanted, window};
 use super::session::{Fail, Out, Selection, Session, Viewing};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
 use super::view::Source;
@@ -33,34 +27,32 @@ use super::view::Source;
 /// Commands in flight to the provider.
 const IN_FLIGHT: usize = 32;
 /// Octets asked beyond the end of a partial: longer than a name that is renamed.
-const LOOKAHEAD: u64 = 16;
-/// Largest header section that is worked on, in octets.
-const MAX_HEADER: usize = 4 * 1024 * 1024;
+pub(super) const LOOKAHEAD: u64 = 16;
 
 /// One message of a FETCH.
-struct Job {
-    up: UpstreamUid,
-    stamp: Option<Arc<str>>,
+pub(super) struct Job {
+    pub(super) up: UpstreamUid,
+    pub(super) stamp: Option<Arc<str>>,
     /// `* n FETCH (UID u …`, ready to be written.
-    head: String,
+    pub(super) head: String,
     /// Whether an item stands in `head` already.
-    begun: bool,
-    whole: Option<Whole>,
+    pub(super) begun: bool,
+    pub(super) whole: Option<Whole>,
     /// What the provider is asked for, without `UID FETCH n`.
-    command: String,
+    pub(super) command: String,
 }
 
 /// How BODY[] of one message is put together.
-struct Whole {
-    name: String,
-    stamp: (usize, usize),
+pub(super) struct Whole {
+    pub(super) name: String,
+    pub(super) stamp: (usize, usize),
     /// First octet asked from the provider and how many; all without.
-    upstream: Partial,
+    pub(super) upstream: Partial,
     /// Octets of the provider's answer to drop at its start.
-    skip: u64,
+    pub(super) skip: u64,
     /// Octets to pass on after that.
-    take: u64,
-    neutralise: bool,
+    pub(super) take: u64,
+    pub(super) neutralise: bool,
 }
 
 /// The start of a response.
@@ -145,7 +137,7 @@ impl Session {
         names: &MacroOrMessageDataItemNames<'_>,
         uid: bool,
     ) -> Result<String, Fail> {
-        let wanted = Wanted::of(names).map_err(|e| Fail::Bad(e.to_string()))?;
+        let wanted = Wanted::of(names, std::mem::take(&mut self.rfc822_peek)).map_err(|e| Fail::Bad(e.to_string()))?;
         let agent = self.signed()?.is_agent();
         let mirror = self.mirror()?;
         let viewing = self.viewing()?;
@@ -154,6 +146,10 @@ impl Session {
         let marks = wanted.sets_seen && !viewing.read_only && !agent;
         if marks {
             mark_seen(&mirror, viewing, &chosen).await?;
+        }
+        let told = viewing.new_keywords(&mirror.state());
+        for line in told {
+            self.line(&line).await?;
         }
         let mut gone = false;
         let mut jobs: Vec<Job> = Vec::new();
@@ -229,20 +225,20 @@ fn head(
     let uid_text = if with_uid { format!("UID {uid}") } else { String::new() };
     let mut parts = Vec::new();
     if marks && !wanted.items.contains(&Item::Flags) {
-        parts.push(format!("FLAGS ({})", state.shown_flags(viewing.id, entry).join(" ")));
+        parts.push(format!("FLAGS ({})", viewing.flags(&state, uid, entry).join(" ")));
     }
     for item in &wanted.items {
         match item {
-            Item::Flags => parts.push(format!("FLAGS ({})", state.shown_flags(viewing.id, entry).join(" "))),
+            Item::Flags => parts.push(format!("FLAGS ({})", viewing.flags(&state, uid, entry).join(" "))),
             Item::Date => parts.push(format!("INTERNALDATE \"{}\"", state.date(entry.source)?)),
-            Item::Size => parts.push(format!("RFC822.SIZE {}", state.shown_size(entry.source)?)),
+            Item::Size => parts.push(format!("RFC822.SIZE {}", state.shown_size(entry)?)),
             Item::Whole(..) | Item::Header(..) | Item::Pass(..) => {}
         }
     }
-    let stamp = match entry.source {
-        Source::Upstream(up) => state.messages.get(&up)?.row.stamp.as_deref().map(Arc::from),
-        Source::Local(_) => None,
-    };
+    if let Source::Upstream(up) = entry.source {
+        state.messages.get(&up)?;
+    }
+    let stamp = state.stamp(entry).map(Arc::from);
     Some((Head { start: format!("* {seq} FETCH ({uid_text}"), items: parts }, entry.source, stamp))
 }
 
@@ -367,335 +363,13 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
         lease.run(b"NOOP").await?.ok()?;
         lease.knows(newest);
     }
-    let mut gone = false;
-    let mut sent = Sent::new();
-    let mut queue = jobs.into_iter();
-    loop {
-        while sent.len() < IN_FLIGHT
-            && let Some(job) = queue.next()
-        {
-            let tag = lease.send(format!("UID FETCH {} ({})", job.up, job.command).as_bytes()).await?;
-            sent.push_back((tag, Answer { job, wanted, begun: false, complete: false, mode: Mode::Skip }));
-        }
-        if sent.is_empty() {
-            break;
-        }
-        match next_of(&mut lease, &sent).await? {
-            Next::Fetch(text) => stream_one(&mut lease, out, &mut sent, text).await?,
-            Next::Done(at, status) => {
-                let answer = sent.remove(at).map(|(_, a)| a);
-                let begun = answer.as_ref().is_some_and(|a| a.begun);
-                if status != Status::Ok && begun {
-                    return Err(cut_short("the provider refused mid-way"));
-                }
-                gone |= !answer.is_some_and(|a| a.complete);
-            }
-        }
+    let mut round = Round { live: VecDeque::new(), missed: Vec::new(), blind: false, wanted };
+    round.run(&mut lease, out, jobs, IN_FLIGHT).await?;
+    if round.blind && !round.missed.is_empty() {
+        // With one command in flight an answer is known without its UID.
+        let again = std::mem::take(&mut round.missed);
+        round.run(&mut lease, out, again, 1).await?;
     }
     lease.give_back();
-    Ok(gone)
-}
-
-/// Commands in flight. RFC 9051 §5.5: a provider may answer several before it
-/// completes the first, as Dovecot does.
-type Sent<'a> = VecDeque<(Tag, Answer<'a>)>;
-
-/// Which command in flight a response answers: the one for its UID, else
-/// (where the UID comes last) the first that isn't answered yet.
-fn answered(sent: &Sent<'_>, uid: Option<u32>) -> Option<usize> {
-    sent.iter().position(|(_, a)| !a.complete && uid.is_none_or(|u| a.job.up.get() == u))
-}
-
-/// The UID among the first items of a response.
-fn uid_of(events: &[Event]) -> Option<u32> {
-    let at = events.iter().position(|e| matches!(e, Event::Item(name) if name.eq_ignore_ascii_case(b"UID")))?;
-    match events.get(at + 1)? {
-        Event::Raw(raw) => std::str::from_utf8(raw).ok()?.parse().ok(),
-        _ => None,
-    }
-}
-
-fn cut_short(why: &str) -> Fail {
-    Fail::Bye(format!("the provider's answer was cut short: {why}"))
-}
-
-enum Next {
-    Fetch(Bytes),
-    /// The command at this place in the queue is complete.
-    Done(usize, Status),
-}
-
-/// The next FETCH response or the end of a command; all else is skipped.
-async fn next_of(lease: &mut Lease, sent: &Sent<'_>) -> Result<Next, Fail> {
-    loop {
-        let Piece::Text(text) = piece(lease).await? else { continue };
-        if fetch_head(&text).is_some() {
-            return Ok(Next::Fetch(text));
-        }
-        let after = |tag: &Tag| text.strip_prefix(tag.to_string().as_bytes())?.strip_prefix(b" ");
-        let done = sent.iter().enumerate().find_map(|(i, (tag, _))| after(tag).map(|rest| (i, rest)));
-        let done = done.map(|(i, rest)| (i, rest.get(..2).map(<[u8]>::to_ascii_uppercase).unwrap_or_default()));
-        skip_rest(lease).await?;
-        match done {
-            None => {}
-            Some((i, word)) if word == b"OK" => return Ok(Next::Done(i, Status::Ok)),
-            Some((i, word)) if word == b"NO" => return Ok(Next::Done(i, Status::No)),
-            Some((i, _)) => return Ok(Next::Done(i, Status::Bad)),
-        }
-    }
-}
-
-async fn piece(lease: &mut Lease) -> Result<Piece, Fail> {
-    match tokio::time::timeout(super::mirror::OP_TIMEOUT, lease.next_piece()).await {
-        Ok(p) => Ok(p?),
-        Err(_) => Err(ImapError::Timeout.into()),
-    }
-}
-
-async fn skip_rest(lease: &mut Lease) -> Result<(), Fail> {
-    while piece(lease).await? != Piece::End {}
-    Ok(())
-}
-
-/// Reads one FETCH response to its end and passes it on where it is an answer.
-async fn stream_one(lease: &mut Lease, out: &mut Out, sent: &mut Sent<'_>, first: Bytes) -> Result<(), Fail> {
-    let unreadable = |e: super::scan::Unreadable| Fail::No("UNAVAILABLE", e.to_string());
-    let mut scan = FetchScan::default();
-    let mut events = Vec::new();
-    let mut text = Some(first);
-    let mut target = None;
-    loop {
-        let next = piece(lease).await?;
-        let literal = if let Piece::Literal { len } = next { Some(len) } else { None };
-        let mut scanned = Ok(());
-        if let Some(t) = text.take() {
-            scanned = scan.text(&t, literal, &mut events);
-        }
-        let end = next == Piece::End;
-        match next {
-            Piece::Literal { .. } => {}
-            Piece::Text(t) => text = Some(t),
-            Piece::Chunk(c) => scanned = scanned.and_then(|()| scan.chunk(c, &mut events)),
-            // After a literal the closing text may be all that is left.
-            Piece::End if !scan.is_done() => {
-                scanned = scanned.and_then(|()| scan.text(&Bytes::new(), None, &mut events));
-            }
-            Piece::End => {}
-        }
-        if target.is_none() && !events.is_empty() {
-            target = Some(answered(sent, uid_of(&events)));
-        }
-        let answer = target.flatten().and_then(|at| sent.get_mut(at)).map(|(_, a)| a);
-        let passed = match (scanned, answer) {
-            (Err(e), Some(a)) if a.begun => Err(cut_short(&e.to_string())),
-            (Err(e), _) => Err(unreadable(e)),
-            (Ok(()), None) => Ok(()),
-            (Ok(()), Some(a)) => a.pass(&mut events, end, out).await,
-        };
-        events.clear();
-        passed?;
-        if end {
-            return Ok(());
-        }
-    }
-}
-
-enum Mode {
-    /// An item that nobody asked for, or that was answered already.
-    Skip,
-    /// The UID, which must be this message's.
-    Uid,
-    /// Octets pass as they are.
-    Pass,
-    /// BODY[]: octets still to drop, octets still to pass, and the renamer.
-    Whole { skip: u64, take: u64, renamer: Option<Neutraliser> },
-    /// The header is collected.
-    Header(Vec<u8>),
-}
-
-/// Turns the provider's response into ours.
-struct Answer<'a> {
-    job: Job,
-    wanted: &'a Wanted,
-    begun: bool,
-    /// A response was passed on whole.
-    complete: bool,
-    mode: Mode,
-}
-
-impl Answer<'_> {
-    /// Passes on what was read; `end` says that the response is read.
-    async fn pass(&mut self, events: &mut Vec<Event>, end: bool, out: &mut Out) -> Result<(), Fail> {
-        for e in events.drain(..) {
-            if let Err(e) = self.event(e, out).await {
-                return Err(if self.begun && !matches!(e, Fail::Io(_)) { cut_short(&e.to_string()) } else { e });
-            }
-        }
-        self.complete |= end && self.begun;
-        Ok(())
-    }
-
-    async fn event(&mut self, event: Event, out: &mut Out) -> Result<(), Fail> {
-        match event {
-            Event::Begin { .. } => Ok(()),
-            Event::Item(name) => self.item(&name, out).await,
-            Event::Raw(raw) => self.raw(&raw, out).await,
-            Event::Literal(len) => self.literal(len, out).await,
-            Event::Chunk(chunk) => self.chunk(&chunk, out).await,
-            Event::ItemEnd => self.item_end(out).await,
-            Event::End => {
-                if self.begun {
-                    out.write_all(b")\r\n").await?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    async fn begin_item(&mut self, name: &str, out: &mut Out) -> Result<(), Fail> {
-        if !self.begun {
-            out.write_all(self.job.head.as_bytes()).await?;
-            self.begun = true;
-        }
-        let space = if self.job.begun { " " } else { "" };
-        self.job.begun = true;
-        Ok(out.write_all(format!("{space}{name} ").as_bytes()).await?)
-    }
-
-    async fn item(&mut self, name: &[u8], out: &mut Out) -> Result<(), Fail> {
-        let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
-        let header = self.wanted.items.iter().any(|i| matches!(i, Item::Header(..)));
-        self.mode = match upper.as_str() {
-            "UID" => Mode::Uid,
-            "FLAGS" | "MODSEQ" | "RFC822.SIZE" | "INTERNALDATE" => Mode::Skip,
-            "BODY[HEADER]" if header => Mode::Header(Vec::new()),
-            body if body == "BODY[]" || body.starts_with("BODY[]<") => match &self.job.whole {
-                None => Mode::Skip,
-                Some(w) => Mode::Whole { skip: w.skip, take: w.take, renamer: w.neutralise.then(Neutraliser::new) },
-            },
-            "BODY[TEXT]" => {
-                let renamed = self.wanted.items.iter().find_map(|i| match i {
-                    Item::Pass(Some(name), text) if text == "BODY.PEEK[TEXT]" => Some(name.clone()),
-                    _ => None,
-                });
-                self.begin_item(renamed.as_deref().unwrap_or("BODY[TEXT]"), out).await?;
-                Mode::Pass
-            }
-            _ => {
-                let name = String::from_utf8_lossy(name).into_owned();
-                self.begin_item(&name, out).await?;
-                Mode::Pass
-            }
-        };
-        Ok(())
-    }
-
-    async fn raw(&mut self, raw: &Bytes, out: &mut Out) -> Result<(), Fail> {
-        match &mut self.mode {
-            Mode::Skip => Ok(()),
-            Mode::Uid if raw.as_ref() == self.job.up.to_string().as_bytes() => Ok(()),
-            // The UID came last, and it is another message's.
-            Mode::Uid => Err(Fail::No("UNAVAILABLE", "the provider answered for another message".into())),
-            Mode::Pass => Ok(out.write_all(raw).await?),
-            Mode::Whole { .. } | Mode::Header(_) => {
-                // A short or missing body may come quoted or as NIL.
-                let data = if raw.eq_ignore_ascii_case(b"NIL") {
-                    Bytes::new()
-                } else {
-                    let inside = raw.strip_prefix(b"\"").and_then(|r| r.strip_suffix(b"\"")).unwrap_or(raw);
-                    Bytes::from(crate::wire::imap::unescape(inside).into_owned())
-                };
-                self.literal(data.len() as u64, out).await?;
-                self.chunk(&data, out).await
-            }
-        }
-    }
-
-    async fn literal(&mut self, len: u64, out: &mut Out) -> Result<(), Fail> {
-        match &self.mode {
-            Mode::Skip | Mode::Uid => Ok(()),
-            Mode::Pass => Ok(out.write_all(format!("{{{len}}}\r\n").as_bytes()).await?),
-            Mode::Header(_) if len > MAX_HEADER as u64 => {
-                Err(Fail::No("LIMIT", "the header is too large to be shown".into()))
-            }
-            Mode::Header(_) => Ok(()),
-            Mode::Whole { skip, take, .. } => {
-                let body = len.saturating_sub(*skip).min(*take);
-                let Some(w) = &self.job.whole else { return Ok(()) };
-                let (name, (from, to)) = (w.name.clone(), w.stamp);
-                let stamp = self.job.stamp.clone();
-                let stamp = stamp.as_deref().unwrap_or("").as_bytes();
-                let stamp = stamp.get(from..to).unwrap_or(b"");
-                self.begin_item(&name, out).await?;
-                out.write_all(format!("{{{}}}\r\n", stamp.len() as u64 + body).as_bytes()).await?;
-                Ok(out.write_all(stamp).await?)
-            }
-        }
-    }
-
-    async fn chunk(&mut self, chunk: &Bytes, out: &mut Out) -> Result<(), Fail> {
-        match &mut self.mode {
-            Mode::Skip | Mode::Uid => Ok(()),
-            Mode::Pass => Ok(out.write_all(chunk).await?),
-            Mode::Header(all) => {
-                all.extend_from_slice(chunk);
-                Ok(())
-            }
-            Mode::Whole { skip, take, renamer } => match renamer {
-                Some(r) if !r.in_body() => {
-                    let mut renamed = Vec::with_capacity(chunk.len() + LOOKAHEAD as usize);
-                    r.push(chunk, &mut renamed);
-                    Ok(out.write_all(clip(&renamed, skip, take)).await?)
-                }
-                _ => Ok(out.write_all(clip(chunk, skip, take)).await?),
-            },
-        }
-    }
-
-    async fn item_end(&mut self, out: &mut Out) -> Result<(), Fail> {
-        match std::mem::replace(&mut self.mode, Mode::Skip) {
-            Mode::Skip | Mode::Uid | Mode::Pass => Ok(()),
-            Mode::Whole { mut skip, mut take, renamer } => {
-                let mut rest = Vec::new();
-                if let Some(r) = renamer {
-                    r.finish(&mut rest);
-                }
-                Ok(out.write_all(clip(&rest, &mut skip, &mut take)).await?)
-            }
-            Mode::Header(octets) => {
-                let stamp = self.job.stamp.clone();
-                let mut whole = stamp.as_deref().unwrap_or("").as_bytes().to_vec();
-                let mut n = Neutraliser::new();
-                n.push(&octets, &mut whole);
-                n.finish(&mut whole);
-                let items: Vec<(String, Fields, Partial)> = self
-                    .wanted
-                    .items
-                    .iter()
-                    .filter_map(|i| match i {
-                        Item::Header(name, fields, partial) => Some((name.clone(), fields.clone(), *partial)),
-                        _ => None,
-                    })
-                    .collect();
-                for (name, fields, partial) in items {
-                    let selected = select_fields(&whole, &fields);
-                    let data = cut(&selected, partial);
-                    self.begin_item(&name, out).await?;
-                    out.write_all(format!("{{{}}}\r\n", data.len()).as_bytes()).await?;
-                    out.write_all(data).await?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Drops and passes octets as far as the counters say.
-fn clip<'a>(octets: &'a [u8], skip: &mut u64, take: &mut u64) -> &'a [u8] {
-    let drop = (*skip).min(octets.len() as u64);
-    *skip -= drop;
-    let rest = &octets[drop as usize..];
-    let pass = (*take).min(rest.len() as u64);
-    *take -= pass;
-    &rest[..pass as usize]
+    Ok(!round.missed.is_empty())
 }

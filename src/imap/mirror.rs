@@ -4,7 +4,7 @@
 //! is durable; one task (`watch`) makes every change, sessions ask it through
 //! [`Op`]. Doesn't know: how the provider is spoken to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::account::AccountId;
 use crate::config::{AccountConfig, Config, Provider};
-use crate::lane::{Lane, Thresholds};
+use crate::lane::{LANES, Lane, Thresholds};
 use crate::perceive::AccountFacts;
 use crate::store::{Store, StoreError, Table, from_json, read};
 
@@ -29,8 +29,6 @@ pub const OPS_QUEUE: usize = 64;
 pub const FRESH: Duration = Duration::from_secs(5);
 /// How long SELECT, STATUS, NOOP and CHECK wait for mail that is being perceived.
 pub const PERCEIVING_WAIT: Duration = Duration::from_secs(2);
-/// How long a session waits for an answer of the watching connection.
-pub const OP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Flags of a message, sorted, shared between equal messages.
 pub type Flags = Arc<Vec<Box<str>>>;
@@ -74,7 +72,21 @@ pub struct State {
     pub synced: Option<Instant>,
     /// Where messages go that a client put into INBOX or a lane by itself.
     pub placements: HashMap<UpstreamUid, Place>,
+    /// Messages that one connection no longer saw; a loss is believed when a
+    /// second one doesn't see them either.
+    pub doubted: BTreeSet<UpstreamUid>,
+    /// What works with this provider; known after the first connection.
+    pub offers: Offers,
     interned: HashMap<Vec<Box<str>>, Flags>,
+}
+
+/// Extensions that depend on the provider.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// MOVE, done by the provider or by COPY, STORE and UID EXPUNGE.
+    pub moves: bool,
+    /// UIDPLUS.
+    pub uidplus: bool,
 }
 
 impl State {
@@ -129,12 +141,32 @@ impl State {
         }
     }
 
+    /// The stamp that a view shows an entry with.
+    pub fn stamp<'a>(&'a self, entry: &'a Entry) -> Option<&'a str> {
+        match (&entry.stamp, entry.source) {
+            (Some(stamp), _) => Some(stamp),
+            (None, Source::Upstream(uid)) => self.messages.get(&uid)?.row.stamp.as_deref(),
+            (None, Source::Local(_)) => None,
+        }
+    }
+
+    /// Every keyword in use, those of the lanes included.
+    pub fn keywords(&self) -> BTreeSet<String> {
+        let used = self.interned.keys().flatten().filter(|f| !f.starts_with('\\')).map(|f| f.to_string());
+        used.chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+    }
+
+    /// Rises when a message has flags that no message had before.
+    pub fn flag_sets(&self) -> usize {
+        self.interned.len()
+    }
+
     /// The size that a view shows: stamp and provider's octets together.
-    pub fn shown_size(&self, source: Source) -> Option<u64> {
-        match source {
+    pub fn shown_size(&self, entry: &Entry) -> Option<u64> {
+        match entry.source {
             Source::Upstream(uid) => {
                 let m = self.messages.get(&uid)?;
-                Some(m.row.size + m.row.stamp.as_ref().map_or(0, |s| s.len() as u64))
+                Some(m.row.size + self.stamp(entry).map_or(0, |s| s.len() as u64))
             }
             Source::Local(n) => self.locals.get(&n).map(|l| l.row.octets.len() as u64),
         }
@@ -152,7 +184,7 @@ impl State {
 /// Whether the mirror can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// Not yet connected.
+    /// Not yet connected, or connecting anew after a loss.
     Starting,
     /// Connected and synced.
     Live,
@@ -229,6 +261,10 @@ pub enum Op {
     /// A person moves (true) or copies messages of a view to a lane; answers
     /// pairs of old and new view UID.
     Relane(ViewId, Vec<ViewUid>, Place, bool, oneshot::Sender<Result<Vec<(ViewUid, ViewUid)>, OpError>>),
+    /// A person says which lane messages of a view belong to.
+    Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
+    /// A person takes a correction back; it is named as `corrections` lists it.
+    Undo(String, oneshot::Sender<Result<(), OpError>>),
     /// Show a local message in the people's INBOX under this name.
     PostLocal(String, String, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.
@@ -346,11 +382,14 @@ impl Mirror {
     /// Sends a request to the watching connection and waits for its answer.
     pub async fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Result<T, OpError>>) -> Op) -> Result<T, OpError> {
         let (tx, rx) = oneshot::channel();
-        let gone = || OpError::Unavailable("the account is stopping".into());
-        self.ops.send(make(tx)).await.map_err(|_| gone())?;
-        match tokio::time::timeout(OP_TIMEOUT, rx).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
-            Err(_) => Err(OpError::Unavailable("no answer in time".into())),
+        let unavailable = |why: &str| OpError::Unavailable(why.to_owned());
+        let asked = async {
+            self.ops.send(make(tx)).await.map_err(|_| unavailable("the account is stopping"))?;
+            rx.await.map_err(|_| unavailable("the connection was lost"))?
+        };
+        match tokio::time::timeout(self.pool.timing().answer, asked).await {
+            Ok(answer) => answer,
+            Err(_) => Err(unavailable("no answer in time")),
         }
     }
 
@@ -358,7 +397,8 @@ impl Mirror {
     pub async fn freshen(&self) -> Result<(), OpError> {
         let fresh = self.state().synced.is_some_and(|t| t.elapsed() < FRESH);
         if !fresh {
-            return self.ask(Op::Sync).await;
+            let late = || OpError::Unavailable("no sync in time".to_owned());
+            return tokio::time::timeout(self.pool.timing().fresh, self.ask(Op::Sync)).await.map_err(|_| late())?;
         }
         let mut perceiving = self.perceiving.subscribe();
         // Mail that takes longer is shown with the next look.
@@ -383,6 +423,8 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             clock: 1,
             synced: None,
             placements: HashMap::new(),
+            doubted: BTreeSet::new(),
+            offers: Offers::default(),
             interned: HashMap::new(),
         };
         let none = state.intern([]);

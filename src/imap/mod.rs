@@ -8,8 +8,12 @@
 //! how mail leaves.
 
 pub mod agent;
+pub mod answer;
 pub mod append;
 pub mod copy;
+pub mod correct;
+pub mod encode;
+pub mod entering;
 pub mod fetch;
 pub mod lanes;
 pub mod list;
@@ -27,6 +31,8 @@ pub mod section;
 pub mod select;
 pub mod session;
 pub mod store;
+pub mod sync;
+pub mod timing;
 pub mod uid;
 pub mod view;
 pub mod watch;

@@ -10,29 +10,17 @@ use std::sync::Arc;
 use crate::store::{Table, get_json, read};
 use crate::upstream::imap::{ImapError, Outcome, parse_copyuid};
 
-use super::lanes::{LaneMap, Place};
+use super::lanes::Place;
 use super::mirror::{BackfillLine, Copied, FlagChange, Local, Message, Op, OpError};
-use super::perceiving::{Arrived, decide, decision_id, lanes_of, now, trace};
+use super::perceiving::{Arrived, decide, lanes_of, now, trace};
 use super::plan::Plan;
-use super::rows::{LocalRow, MessageRow, ViewId};
+use super::rows::{LocalRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid, sequence_set};
 use super::view::{Audience, Entry, Source};
 use super::watch::{WatchError, Watcher};
 
-/// A correction by a person, as stored in [`Table::Correction`].
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct Correction {
-    /// When, Unix seconds.
-    pub time: i64,
-    /// Lane before, where there was one.
-    pub from: Option<crate::lane::Lane>,
-    /// Lane after; none for INBOX.
-    pub to: Option<crate::lane::Lane>,
-    /// Decision that was corrected.
-    pub decision: Option<String>,
-    /// Message-ID, where known.
-    pub message_id: Option<String>,
-}
+/// UIDs named in one command: RFC 7162 §4 has lines kept below 8192 octets.
+const UIDS_PER_COMMAND: usize = 700;
 
 impl Watcher {
     /// Does what a session asked and answers it.
@@ -76,6 +64,14 @@ impl Watcher {
                 let done = self.relane(view, &uids, place, moving).await;
                 let _ = reply.send(done);
             }
+            Op::Correct(view, uids, lane, reply) => {
+                let done = self.correct(view, &uids, lane).await;
+                let _ = reply.send(done);
+            }
+            Op::Undo(id, reply) => {
+                let done = self.undo(&id).await;
+                let _ = reply.send(done);
+            }
             Op::PostLocal(name, octets, reply) => {
                 let done = self.post_local(name, octets).await;
                 let _ = reply.send(done);
@@ -106,14 +102,15 @@ impl Watcher {
     ) -> Result<(), WatchError> {
         match done {
             Ok(value) => {
-                self.settle().await?;
+                // What the provider did is done, settled or not.
+                let settled = self.settle().await;
                 let _ = reply.send(Ok(value));
-                Ok(())
+                settled
             }
             Err(e @ (ImapError::No { .. } | ImapError::Bad { .. })) => {
-                self.settle().await?;
+                let settled = self.settle().await;
                 let _ = reply.send(Err(OpError::Refused(e.to_string())));
-                Ok(())
+                settled
             }
             Err(e) => {
                 let _ = reply.send(Err(OpError::Unavailable(e.to_string())));
@@ -134,8 +131,13 @@ impl Watcher {
             FlagChange::Add => "+",
             FlagChange::Remove => "-",
         };
-        let set = set_of(uids);
-        self.command(format!("UID STORE {set} {sign}FLAGS ({})", flags.join(" ")).as_bytes()).await?;
+        // RFC 9051 §9, `store-att-flags`: a list may stand without
+        // parentheses. Inside them some servers take a keyword NIL for none.
+        let flags = flags.join(" ");
+        let list = if has_flag(&flags.split(' ').collect::<Vec<_>>(), "NIL") { flags } else { format!("({flags})") };
+        for set in sets_of(uids) {
+            self.command(format!("UID STORE {set} {sign}FLAGS {list}").as_bytes()).await?;
+        }
         Ok(())
     }
 
@@ -159,15 +161,24 @@ impl Watcher {
             let state = self.mirror.state();
             for uid in uids {
                 let entry = state.view(view).and_then(|v| v.get(*uid)).ok_or(OpError::Gone)?;
-                plan.update(view, *uid, Entry { deleted, ..*entry })?;
+                plan.update(view, *uid, Entry { deleted, ..entry.clone() })?;
             }
         }
         plan.execute(&self.mirror).await
     }
 
     async fn copy_out(&mut self, uids: &[UpstreamUid], mailbox: &[u8], moving: bool) -> Result<Copied, ImapError> {
-        let set = set_of(uids);
-        let target = super::pass::quote(mailbox);
+        let mut all = Copied::default();
+        for set in sets_of(uids) {
+            let Copied { uidvalidity, pairs } = self.copy_set(&set, mailbox, moving).await?;
+            all.uidvalidity = uidvalidity;
+            all.pairs.extend(pairs);
+        }
+        Ok(all)
+    }
+
+    async fn copy_set(&mut self, set: &str, mailbox: &[u8], moving: bool) -> Result<Copied, ImapError> {
+        let target = super::encode::quote(mailbox);
         let has = |name: &str| self.connection.capabilities().has(name);
         let (can_move, uidplus) = (has("MOVE"), has("UIDPLUS"));
         let verb = if moving && can_move { "MOVE" } else { "COPY" };
@@ -196,7 +207,9 @@ impl Watcher {
             return Ok(());
         }
         if self.connection.capabilities().has("UIDPLUS") {
-            self.command(format!("UID EXPUNGE {}", set_of(uids)).as_bytes()).await?;
+            for set in sets_of(uids) {
+                self.command(format!("UID EXPUNGE {set}").as_bytes()).await?;
+            }
             return Ok(());
         }
         // Without UIDPLUS a plain EXPUNGE takes every deleted message of
@@ -214,96 +227,6 @@ impl Watcher {
             code: None,
             text: "the provider can't expunge some deleted messages of INBOX without the others".to_owned(),
         })
-    }
-
-    /// A person's correction: the message gets a new entry in the lane's
-    /// mailbox, under a new stamp, and so a new UID everywhere.
-    async fn relane(
-        &mut self,
-        view: ViewId,
-        uids: &[ViewUid],
-        to: Place,
-        moving: bool,
-    ) -> Result<Vec<(ViewUid, ViewUid)>, OpError> {
-        let mut pairs = Vec::new();
-        let mut plan = Plan::new(&self.mirror.account);
-        {
-            let state = self.mirror.state();
-            let lanes = lanes_of(&state)?;
-            for uid in uids {
-                let entry = *state.view(view).and_then(|v| v.get(*uid)).ok_or(OpError::Gone)?;
-                let Source::Upstream(up) = entry.source else {
-                    return Err(OpError::Cannot("a notice of the gateway can't be moved to a lane".into()));
-                };
-                let message = state.messages.get(&up).ok_or(OpError::Gone)?;
-                let row = self.corrected(&lanes, &mut plan, up, &message.row, to)?;
-                for audience in Audience::BOTH {
-                    for id in [(audience, message.row.place), (audience, Place::All)] {
-                        let Some(v) = state.view(id) else { continue };
-                        for old in v.all_uids_of(entry.source) {
-                            // COPY, then \Deleted by the client: its old
-                            // entry waits for that.
-                            if !moving && id == view && old == *uid {
-                                plan.update(id, old, Entry { superseded: true, ..entry })?;
-                            } else {
-                                plan.remove(id, old);
-                            }
-                        }
-                    }
-                    let new = plan.push(&state, (audience, to), entry.source)?;
-                    plan.push(&state, (audience, Place::All), entry.source)?;
-                    if audience == view.0 {
-                        pairs.push((*uid, new));
-                    }
-                }
-                let message = Message { row: Arc::new(row), ..message.clone() };
-                plan.message(up, message)?;
-            }
-        }
-        plan.execute(&self.mirror).await?;
-        Ok(pairs)
-    }
-
-    fn corrected(
-        &self,
-        lanes: &LaneMap,
-        plan: &mut Plan,
-        uid: UpstreamUid,
-        old: &MessageRow,
-        to: Place,
-    ) -> Result<MessageRow, OpError> {
-        let mut row = MessageRow { place: to, by_person: true, ..old.clone() };
-        let lane = lanes.lane_of(to);
-        let correction = Correction {
-            time: now(),
-            from: old.lane,
-            to: lane,
-            decision: old.decision.clone(),
-            message_id: old.message_id.clone(),
-        };
-        let key = format!("{}\0{:020}\0{uid}", self.mirror.account, now()).into_bytes();
-        plan.json(Table::Correction, key, &correction)?;
-        let Some(lane) = lane else { return Ok(row) };
-        let stored = match &old.decision {
-            None => None,
-            Some(id) => {
-                let key = format!("{}\0{id}", self.mirror.account).into_bytes();
-                read::<Option<crate::lane::trace::Trace>, OpError>(&*self.mirror.store, |r| {
-                    Ok(get_json(r, Table::Decision, &key)?)
-                })?
-            }
-        };
-        if let Some(mut trace) = stored {
-            trace.decision = decision_id()?;
-            trace.time = now();
-            trace.context.correction = Some(lane);
-            trace.verdict = trace.replay(&self.mirror.thresholds);
-            decide(&self.mirror, lanes, plan, uid, &mut row, &trace)?;
-            row.place = to;
-        } else {
-            row.lane = Some(lane);
-        }
-        Ok(row)
     }
 
     async fn post_local(&mut self, name: String, octets: String) -> Result<(), OpError> {
@@ -429,9 +352,10 @@ fn local_counter(account: &crate::account::AccountId) -> Vec<u8> {
     format!("locals\0{account}").into_bytes()
 }
 
-fn set_of(uids: &[UpstreamUid]) -> String {
+/// The UIDs as ascending sets, each short enough for one command.
+fn sets_of(uids: &[UpstreamUid]) -> Vec<String> {
     let mut numbers: Vec<u32> = uids.iter().map(|u| u.get()).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    sequence_set(&numbers)
+    numbers.chunks(UIDS_PER_COMMAND).map(sequence_set).collect()
 }

@@ -6,18 +6,18 @@
 //! anew. What enters a view from here takes its place there. Doesn't know:
 //! stamps.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
-use imap_codec::CommandCodec;
-use imap_codec::encode::{Encoder, Fragment};
 use imap_codec::imap_types::command::{Command, CommandBody};
-use imap_codec::imap_types::fetch::{MacroOrMessageDataItemNames, MessageDataItemName};
 use imap_codec::imap_types::mailbox::Mailbox;
-use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
+use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
-use crate::upstream::imap::{Part, Response, Tag, parse_copyuid};
+use crate::upstream::imap::{ImapError, Outcome, Part, Response, Status, Tag, Untagged, UntaggedData, parse_copyuid};
 use crate::wire::imap::Piece;
 
+use super::encode::{encoded, fit, fit_response, is_raw_verb, parts, quote, set_text};
 use super::lanes::Place;
 use super::mirror::{Mirror, Op};
 use super::pool::Lease;
@@ -46,78 +46,16 @@ impl Passing {
 
     /// CLOSE at the provider.
     pub(super) async fn close(&mut self) -> Result<(), Fail> {
-        self.lease.run(b"CLOSE").await?.ok()?;
+        self.lease.run(b"CLOSE").await.and_then(Outcome::ok).map_err(lost)?;
         Ok(())
     }
 
     /// Leaves the mailbox; the connection serves others.
     pub(super) async fn leave(self) {
         let mut lease = self.lease;
-        let free = if lease.capabilities().has("UNSELECT") { lease.run(b"UNSELECT").await.is_ok() } else { false };
-        if free {
+        let can = lease.capabilities().has("UNSELECT");
+        if can && lease.briefly(b"UNSELECT").await.is_ok_and(|o| o.ok().is_ok()) {
             lease.give_back();
-        }
-    }
-}
-
-/// A quoted string (RFC 9051 §9, `quoted`). Names reach us as atoms, quoted
-/// strings or literals; octets that no quoted string can carry (CR, LF, NUL)
-/// are left out, so that nothing can be injected, and the name won't be found.
-pub(super) fn quote(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    out.push(b'"');
-    for b in text {
-        match b {
-            b'"' | b'\\' => out.extend([b'\\', *b]),
-            b'\r' | b'\n' | 0 => {}
-            _ => out.push(*b),
-        }
-    }
-    out.push(b'"');
-    out
-}
-
-/// A sequence set as text.
-pub(super) fn set_text(set: &SequenceSet) -> String {
-    let value = |v: &SeqOrUid| match v {
-        SeqOrUid::Value(n) => n.to_string(),
-        SeqOrUid::Asterisk => "*".to_owned(),
-    };
-    let parts: Vec<String> = set
-        .0
-        .as_ref()
-        .iter()
-        .map(|s| match s {
-            Sequence::Single(v) => value(v),
-            Sequence::Range(a, b) => format!("{}:{}", value(a), value(b)),
-        })
-        .collect();
-    parts.join(",")
-}
-
-/// Splits a raw command, after its tag, at its literals.
-fn parts(raw: &[u8]) -> Vec<(Bytes, Option<Bytes>)> {
-    let mut out = Vec::new();
-    let mut rest = raw;
-    loop {
-        let end = memchr::memmem::find(rest, b"\r\n").unwrap_or(rest.len());
-        let line = &rest[..end];
-        let announced = line.strip_suffix(b"}").and_then(|l| {
-            let open = memchr::memrchr(b'{', l)?;
-            let digits = l[open + 1..].strip_suffix(b"+").unwrap_or(&l[open + 1..]);
-            let len: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
-            Some((open, len))
-        });
-        match announced {
-            Some((open, len)) if rest.len() >= end + 2 + len => {
-                let data = &rest[end + 2..end + 2 + len];
-                out.push((Bytes::copy_from_slice(&line[..open]), Some(Bytes::copy_from_slice(data))));
-                rest = &rest[end + 2 + len..];
-            }
-            _ => {
-                out.push((Bytes::copy_from_slice(line), None));
-                return out;
-            }
         }
     }
 }
@@ -131,6 +69,8 @@ impl Session {
             CommandBody::Fetch { .. }
                 | CommandBody::Store { .. }
                 | CommandBody::Search { .. }
+                | CommandBody::Sort { .. }
+                | CommandBody::Thread { .. }
                 | CommandBody::Expunge
                 | CommandBody::ExpungeUid { .. }
                 | CommandBody::Copy { .. }
@@ -139,6 +79,41 @@ impl Session {
                 | CommandBody::Check
                 | CommandBody::Idle
         )
+    }
+
+    /// Tells what another connection of this session put into the selected
+    /// mailbox. RFC 9051 §6.3.12: after APPEND, EXISTS comes before the OK.
+    pub(super) async fn catch_up(&mut self, mailbox: &[u8]) -> Result<(), Fail> {
+        let Selection::Pass(passing) = &mut self.selection else { return Ok(()) };
+        if passing.name != mailbox {
+            return Ok(());
+        }
+        let outcome = passing.lease.run(b"NOOP").await.and_then(Outcome::ok).map_err(lost)?;
+        self.pass_untagged(&outcome.untagged).await
+    }
+
+    /// Passes on what the provider told.
+    pub(super) async fn pass_untagged(&mut self, list: &[Untagged]) -> Result<(), Fail> {
+        for u in list.iter().filter(|u| is_for_clients(u)) {
+            self.write(&fit_response(u)).await?;
+            self.write(b"\r\n").await?;
+        }
+        Ok(())
+    }
+
+    fn passing(&mut self) -> Result<&mut Passing, Fail> {
+        match &mut self.selection {
+            Selection::Pass(passing) => Ok(passing),
+            Selection::Nothing | Selection::View(_) => Err(Fail::Bad("select a mailbox first".into())),
+        }
+    }
+
+    /// Makes sure of a connection that this machine slept over.
+    async fn wake_passed(&mut self) -> Result<(), Fail> {
+        if let Some(outcome) = self.passing()?.lease.after_sleep().await.map_err(lost)? {
+            self.pass_untagged(&outcome.untagged).await?;
+        }
+        Ok(())
     }
 
     /// A command over a passed-through mailbox.
@@ -152,9 +127,6 @@ impl Session {
             // The provider's tagged response was passed on.
             Ok(None) => Ok(()),
             Ok(Some(text)) => self.complete(tag, Ok(text)).await,
-            // The selected connection is gone, and with it what the client
-            // knows of sequence numbers.
-            Err(Fail::No("UNAVAILABLE", why)) => Err(Fail::Bye(why)),
             Err(e) => self.complete(tag, Err(e)).await,
         }
     }
@@ -162,8 +134,11 @@ impl Session {
     async fn pass_inner(&mut self, tag: &str, raw: &Bytes, command: &Command<'_>) -> Result<Option<String>, Fail> {
         self.permit(&command.body)?;
         let mirror = self.mirror()?;
+        self.wake_passed().await?;
+        let can = self.passing()?.lease.capabilities();
+        let (moves, uidplus) = (can.has("MOVE"), can.has("UIDPLUS"));
         match &command.body {
-            CommandBody::Idle => return self.pass_idle().await.map(Some),
+            CommandBody::Idle => return self.pass_idle(&mirror).await.map(Some),
             CommandBody::Copy { sequence_set, mailbox, uid } => {
                 if let Some(done) = self.pass_into(&mirror, sequence_set, mailbox, *uid, false).await? {
                     return Ok(Some(done));
@@ -173,6 +148,14 @@ impl Session {
                 if let Some(done) = self.pass_into(&mirror, sequence_set, mailbox, *uid, true).await? {
                     return Ok(Some(done));
                 }
+                if !moves {
+                    let target = quote(&name_of(mailbox));
+                    let moved = self.passing()?.move_by_hand(&set_text(sequence_set), &target, *uid).await?;
+                    return self.tell_moved(moved).await.map(Some);
+                }
+            }
+            CommandBody::ExpungeUid { .. } if !uidplus => {
+                return Err(Fail::No("CANNOT", "the provider can't expunge single messages".into()));
             }
             _ => {}
         }
@@ -181,6 +164,32 @@ impl Session {
         } else {
             parts(raw.get(tag.len() + 1..).unwrap_or_default())
         };
+        self.pass_parts(tag, &split).await?;
+        Ok(None)
+    }
+
+    /// Whether a command that isn't understood here may go to the provider as
+    /// it is: a person's, in a passed-through mailbox, and one of those that
+    /// act on the selected mailbox alone, so that no view can be named.
+    pub(super) fn passes_raw(&self, raw: &[u8], tag_end: usize) -> bool {
+        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent());
+        person && matches!(self.selection, Selection::Pass(_)) && raw.get(tag_end..).is_some_and(is_raw_verb)
+    }
+
+    /// Passes on a command that isn't understood here.
+    pub(super) async fn pass_raw(&mut self, tag: &str, raw: &Bytes) -> Result<(), Fail> {
+        let split = parts(raw.get(tag.len() + 1..).unwrap_or_default());
+        let done = match self.wake_passed().await {
+            Ok(()) => self.pass_parts(tag, &split).await.map(|()| None),
+            Err(e) => Err(e),
+        };
+        self.complete_passed(tag, done).await
+    }
+
+    async fn pass_parts(&mut self, tag: &str, split: &[(Bytes, Option<Bytes>)]) -> Result<(), Fail> {
+        if split.iter().any(|(text, _)| !super::session::is_sane(text)) {
+            return Err(Fail::Bad("a command can't hold a NUL".into()));
+        }
         let borrowed: Vec<Part<'_>> = split
             .iter()
             .flat_map(|(text, literal)| {
@@ -188,88 +197,128 @@ impl Session {
                 std::iter::once(Part::Text(text)).chain(literal)
             })
             .collect();
-        let Selection::Pass(passing) = &mut self.selection else {
-            return Err(Fail::Bad("select a mailbox first".into()));
-        };
-        let sent = passing.lease.send_parts(&borrowed).await?;
-        self.relay(tag, sent).await?;
-        Ok(None)
+        let sent = self.passing()?.lease.send_parts(&borrowed).await.map_err(lost)?;
+        self.relay(tag, sent).await
     }
 
     /// Passes responses on until the command's own, whose tag is exchanged.
     async fn relay(&mut self, tag: &str, sent: Tag) -> Result<(), Fail> {
+        if self.relay_waiting(tag, sent).await? {
+            return Ok(());
+        }
         let Session { selection: Selection::Pass(passing), out, .. } = self else {
             return Err(Fail::Bad("select a mailbox first".into()));
         };
         let ours = format!("{sent} ").into_bytes();
-        let (mut start, mut drop_line, mut last) = (true, false, false);
+        let mut line = Line::Between;
         loop {
-            let piece = match tokio::time::timeout(super::mirror::OP_TIMEOUT, passing.lease.next_piece()).await {
-                Ok(piece) => piece.map_err(|e| Fail::Bye(e.to_string()))?,
-                Err(_) => return Err(Fail::Bye("the provider did not answer in time".into())),
-            };
+            let piece = passing.lease.piece_in_time().await.map_err(|e| match line {
+                Line::Passed | Line::Last => Fail::Cut(e.to_string()),
+                Line::Between | Line::Dropped => lost(e),
+            })?;
             match piece {
-                Piece::Text(text) if start => {
-                    start = false;
-                    drop_line = text.to_ascii_uppercase().starts_with(b"* CAPABILITY");
-                    if let Some(rest) = text.strip_prefix(&ours[..]) {
-                        last = true;
-                        out.write_all(tag.as_bytes()).await?;
-                        out.write_all(b" ").await?;
-                        out.write_all(rest).await?;
-                    } else if text.to_ascii_uppercase().starts_with(b"* BYE") {
-                        return Err(Fail::Bye("the provider ended the session".into()));
-                    } else if !drop_line {
-                        out.write_all(&text).await?;
+                Piece::Text(text) if line == Line::Between => {
+                    line = Line::of(&text, &ours)?;
+                    match line {
+                        Line::Between | Line::Dropped => {}
+                        Line::Passed => out.write_all(&fit(&text)).await?,
+                        Line::Last => {
+                            out.write_all(tag.as_bytes()).await?;
+                            out.write_all(&fit(&text[ours.len() - 1..])).await?;
+                        }
                     }
                 }
-                Piece::Text(text) | Piece::Chunk(text) => {
-                    if !drop_line {
-                        out.write_all(&text).await?;
-                    }
-                }
-                Piece::Literal { .. } => {
-                    if !drop_line {
-                        out.write_all(b"\r\n").await?;
-                    }
-                }
+                Piece::Text(text) if line != Line::Dropped => out.write_all(&fit(&text)).await?,
+                Piece::Chunk(octets) if line != Line::Dropped => out.write_all(&octets).await?,
+                Piece::Literal { .. } if line != Line::Dropped => out.write_all(b"\r\n").await?,
+                Piece::Text(_) | Piece::Chunk(_) | Piece::Literal { .. } => {}
                 Piece::End => {
-                    if !drop_line {
+                    if matches!(line, Line::Passed | Line::Last) {
                         out.write_all(b"\r\n").await?;
                     }
-                    if last {
+                    if line == Line::Last {
                         return Ok(());
                     }
-                    start = true;
+                    line = Line::Between;
                 }
             }
         }
     }
 
-    async fn pass_idle(&mut self) -> Result<String, Fail> {
-        let Selection::Pass(passing) = &mut self.selection else {
-            return Err(Fail::Bad("select a mailbox first".into()));
-        };
-        if !passing.lease.capabilities().has("IDLE") {
-            return Err(Fail::No("CANNOT", "the provider doesn't tell changes by itself".into()));
+    /// Passes on what came while the provider was asked for a literal; true
+    /// where the command is answered with it.
+    async fn relay_waiting(&mut self, tag: &str, sent: Tag) -> Result<bool, Fail> {
+        while let Some(response) = self.passing()?.lease.take_pending() {
+            match response {
+                Response::Untagged(u) => self.pass_untagged(&[u]).await?,
+                Response::Tagged { tag: Some(t), status, code, text, .. } if t == sent => {
+                    let word: &[u8] = match status {
+                        Status::Ok => b" OK ",
+                        Status::No => b" NO ",
+                        Status::Bad => b" BAD ",
+                    };
+                    let code = code.map(|c| [b"[", &c[..], b"] "].concat()).unwrap_or_default();
+                    self.write(tag.as_bytes()).await?;
+                    self.write(&fit(&[word, &code, &text].concat())).await?;
+                    self.write(b"\r\n").await?;
+                    return Ok(true);
+                }
+                Response::Tagged { .. } | Response::Continue(_) => {}
+            }
         }
-        passing.lease.idle_start().await?;
-        self.line("+ idling").await?;
-        self.out.flush().await?;
+        Ok(false)
+    }
+
+    /// IDLE. Where the provider has none, or ends it, it is polled.
+    async fn pass_idle(&mut self, mirror: &Mirror) -> Result<String, Fail> {
+        let timing = mirror.pool.timing().clone();
+        let mut idles = self.passing()?.lease.capabilities().has("IDLE");
+        let mut begun = false;
+        loop {
+            if idles {
+                idles = match self.passing()?.lease.idle_start().await {
+                    Ok(()) => true,
+                    Err(e) if e.ends_connection() => return Err(lost(e)),
+                    Err(_) => false,
+                };
+            }
+            if !begun {
+                self.line("+ idling").await?;
+                self.out.flush().await?;
+                begun = true;
+            }
+            let began = Instant::now();
+            let wait = if idles { timing.idle_renew } else { mirror.settings.poll };
+            let heard = self.hear(idles, tokio::time::Instant::now() + wait, timing.tick).await?;
+            let lease = &mut self.passing()?.lease;
+            let told = match heard {
+                Heard::Over(status) => {
+                    lease.idle_over();
+                    idles = status == Status::Ok && began.elapsed() >= timing.idle_least;
+                    continue;
+                }
+                Heard::Line(_) | Heard::Time if idles => {
+                    let ended = tokio::time::timeout(timing.alive, lease.idle_done()).await;
+                    ended.map_err(|_| ImapError::Timeout).and_then(|o| o).map_err(lost)?
+                }
+                Heard::Line(_) | Heard::Time => lease.briefly(b"NOOP").await.map_err(lost)?,
+            };
+            self.pass_untagged(&told.untagged).await?;
+            self.out.flush().await?;
+            match heard {
+                Heard::Line(true) => return Ok("done".into()),
+                Heard::Line(false) => return Err(Fail::Bad("expected DONE".into())),
+                Heard::Time | Heard::Over(_) => {}
+            }
+        }
+    }
+
+    /// Passes on what the provider tells during IDLE, until something else
+    /// has to be done.
+    async fn hear(&mut self, idles: bool, until: tokio::time::Instant, tick: Duration) -> Result<Heard, Fail> {
         loop {
             match self.reader.next_line() {
-                Ok(Some(line)) => {
-                    let ended = line.trim_ascii().eq_ignore_ascii_case(b"DONE");
-                    let Selection::Pass(passing) = &mut self.selection else {
-                        return Err(Fail::Bye("nothing selected".into()));
-                    };
-                    let outcome = passing.lease.idle_done().await?;
-                    for u in &outcome.untagged {
-                        self.write(&u.text).await?;
-                        self.write(b"\r\n").await?;
-                    }
-                    return if ended { Ok("done".into()) } else { Err(Fail::Bad("expected DONE".into())) };
-                }
+                Ok(Some(line)) => return Ok(Heard::Line(line.trim_ascii().eq_ignore_ascii_case(b"DONE"))),
                 Ok(None) => {}
                 Err(e) => return Err(Fail::Bye(e.to_string())),
             }
@@ -283,19 +332,43 @@ impl Session {
                     Ok(false) => Err(Fail::Io(std::io::ErrorKind::UnexpectedEof.into())),
                     Err(e) => Err(e),
                 },
-                response = passing.lease.next_response() => response.map(Some).map_err(|e| Fail::Bye(e.to_string())),
+                response = passing.lease.next_response(), if idles => response.map(Some).map_err(lost),
+                () = tokio::time::sleep_until(until) => return self.put_back(passing, Heard::Time),
+                () = tokio::time::sleep(tick) => {
+                    if passing.lease.slept_over() {
+                        return self.put_back(passing, Heard::Time);
+                    }
+                    Ok(None)
+                }
             };
             self.selection = Selection::Pass(passing);
             match heard? {
                 Some(Response::Untagged(u)) => {
-                    self.write(&u.text).await?;
-                    self.write(b"\r\n").await?;
+                    if matches!(u.parse(), UntaggedData::Bye { .. }) {
+                        return Err(Fail::Bye("the provider ended the session".into()));
+                    }
+                    self.pass_untagged(&[u]).await?;
                     self.out.flush().await?;
                 }
-                Some(Response::Tagged { .. }) => return Err(Fail::Bye("the provider ended IDLE".into())),
-                Some(Response::Continue(_)) | None => {}
+                Some(Response::Tagged { tag: Some(_), status, .. }) => return Ok(Heard::Over(status)),
+                Some(Response::Tagged { .. } | Response::Continue(_)) | None => {}
             }
         }
+    }
+
+    fn put_back(&mut self, passing: Box<Passing>, heard: Heard) -> Result<Heard, Fail> {
+        self.selection = Selection::Pass(passing);
+        Ok(heard)
+    }
+
+    /// Completes a MOVE that was done by hand.
+    async fn tell_moved(&mut self, moved: Moved) -> Result<String, Fail> {
+        if let Some(code) = &moved.copyuid {
+            let line = [b"* OK [", &code[..], b"] moved\r\n"].concat();
+            self.write(&line).await?;
+        }
+        self.pass_untagged(&moved.untagged).await?;
+        Ok("done".into())
     }
 
     /// COPY or MOVE whose destination is a view: `None` when it is not.
@@ -324,28 +397,41 @@ impl Session {
             if moving { "MOVE" } else { "COPY" },
             set_text(set)
         );
-        let pairs = {
+        let by_hand = moving && !self.passing()?.lease.capabilities().has("MOVE");
+        let (pairs, told, done) = {
             let _entering = mirror.arrivals.lock().await;
-            let Selection::Pass(passing) = &mut self.selection else {
-                return Err(Fail::Bad("select a mailbox first".into()));
+            let passing = self.passing()?;
+            let mut expected = None;
+            if !passing.lease.capabilities().has("UIDPLUS") {
+                let marks = super::entering::marks(&mut passing.lease, &set_text(set), uid).await?;
+                let marks: Vec<_> = marks.into_iter().map(|(_, mark)| mark).collect();
+                expected = Some((super::entering::uid_next(&mut passing.lease).await?, marks));
+            }
+            let (codes, told, done) = if by_hand {
+                let moved = passing.move_by_hand(&set_text(set), b"INBOX", uid).await?;
+                (moved.copyuid.into_iter().collect(), moved.untagged, Ok(()))
+            } else {
+                let outcome = passing.lease.run(verb.as_bytes()).await.map_err(lost)?;
+                let codes = outcome.code.iter().cloned();
+                let codes: Vec<Bytes> = codes.chain(outcome.untagged.iter().filter_map(super::scan::ok_code)).collect();
+                let told = outcome.untagged.iter().filter(|u| super::scan::ok_code(u).is_none()).cloned().collect();
+                (codes, told, outcome.ok().map(drop).map_err(lost))
             };
-            let outcome = passing.lease.run(verb.as_bytes()).await?;
-            let codes = outcome.code.iter().cloned().chain(outcome.untagged.iter().filter_map(super::scan::ok_code));
-            let pairs = codes.filter_map(|c| parse_copyuid(&c)).next();
+            if let (Some((before, marks)), true) = (&expected, done.is_ok()) {
+                let found = super::entering::find(mirror, *before, marks).await?;
+                mirror.state().placements.extend(found.into_iter().map(|u| (u, place)));
+            }
+            let pairs = codes.iter().filter_map(|c| parse_copyuid(c)).next();
             if let Some((_, _, to)) = &pairs {
                 mirror.state().placements.extend(to.iter().filter_map(|n| UpstreamUid::new(*n)).map(|u| (u, place)));
             }
-            for u in &outcome.untagged {
-                if super::scan::ok_code(u).is_none() {
-                    self.write(&u.text).await?;
-                    self.write(b"\r\n").await?;
-                }
-            }
-            outcome.ok()?;
-            pairs
+            (pairs, told, done)
         };
-        mirror.ask(Op::Sync).await?;
-        let Some((_, from, to)) = pairs else { return Ok(Some("done".into())) };
+        self.pass_untagged(&told).await?;
+        done?;
+        // The provider has done it: a sync that fails doesn't make that untrue.
+        let synced = mirror.ask(Op::Sync).await.is_ok();
+        let Some((_, from, to)) = pairs.filter(|_| synced) else { return Ok(Some("done".into())) };
         let (validity, view_uids) = self.placed(mirror, place, &to)?;
         let from: Vec<String> = from.iter().map(ToString::to_string).collect();
         self.copyuid(moving, validity, &from, &view_uids).await.map(Some)
@@ -365,55 +451,114 @@ impl Session {
     }
 }
 
-/// An agent's command, encoded anew; FETCH never sets `\Seen`.
-fn encoded(command: &Command<'_>) -> Result<Vec<(Bytes, Option<Bytes>)>, Fail> {
-    let mut command = command.clone();
-    if let CommandBody::Fetch {
-        macro_or_item_names: MacroOrMessageDataItemNames::MessageDataItemNames(items), ..
-    } = &mut command.body
-    {
-        for item in items {
-            if let MessageDataItemName::BodyExt { peek, .. } = item {
-                *peek = true;
-            }
-        }
-    }
-    let tag_len = command.tag.as_ref().len() + 1;
-    let mut out: Vec<(Bytes, Option<Bytes>)> = Vec::new();
-    let mut text: Vec<u8> = Vec::new();
-    for fragment in CommandCodec::default().encode(&command) {
-        match fragment {
-            Fragment::Line { data } => text.extend(data),
-            Fragment::Literal { data, .. } => {
-                let open = memchr::memrchr(b'{', &text).unwrap_or(text.len());
-                out.push((Bytes::copy_from_slice(&text[..open]), Some(Bytes::from(data))));
-                text.clear();
-            }
-        }
-    }
-    out.push((Bytes::copy_from_slice(text.trim_ascii_end()), None));
-    match out.first_mut() {
-        Some((first, _)) if first.len() > tag_len => *first = first.slice(tag_len..),
-        _ => return Err(Fail::Bad("the command can't be passed on".into())),
-    }
-    Ok(out)
+/// What a response line of the provider is to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// None was begun.
+    Between,
+    Passed,
+    /// Between the provider and us, or an answer to nothing that was asked.
+    Dropped,
+    /// The command's own response.
+    Last,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quoting_can_not_be_left() {
-        assert_eq!(quote(b"a\"b\\c\r\nd"), b"\"a\\\"b\\\\cd\"");
+impl Line {
+    /// `ours` is the command's tag at the provider and a blank.
+    fn of(text: &[u8], ours: &[u8]) -> Result<Line, Fail> {
+        let begins = |what: &[u8]| text.get(..what.len()).is_some_and(|t| t.eq_ignore_ascii_case(what));
+        if let Some(rest) = text.strip_prefix(ours) {
+            let known = [&b"OK"[..], b"NO", b"BAD"].iter().any(|w| {
+                rest.get(..w.len()).is_some_and(|r| r.eq_ignore_ascii_case(w))
+                    && rest.get(w.len()).is_none_or(|b| *b == b' ')
+            });
+            return if known { Ok(Line::Last) } else { Err(Fail::Bye("the provider's answer is none".into())) };
+        }
+        if begins(b"* BYE") {
+            return Err(Fail::Bye("the provider ended the session".into()));
+        }
+        // A tag that isn't the command's might be one that the client used.
+        Ok(if text.starts_with(b"* ") && !begins(b"* CAPABILITY") { Line::Passed } else { Line::Dropped })
     }
+}
 
-    #[test]
-    fn commands_split_at_their_literals() {
-        let split = parts(b"SEARCH SUBJECT {3+}\r\na{1 FROM {2}\r\n\r\n SEEN\r\n");
-        assert_eq!(split.len(), 3);
-        assert_eq!(split[0], (Bytes::from_static(b"SEARCH SUBJECT "), Some(Bytes::from_static(b"a{1"))));
-        assert_eq!(split[1], (Bytes::from_static(b" FROM "), Some(Bytes::from_static(b"\r\n"))));
-        assert_eq!(split[2], (Bytes::from_static(b" SEEN"), None));
+/// What was heard during IDLE.
+#[derive(Debug, Clone, Copy)]
+enum Heard {
+    /// A line of the client; whether it is DONE.
+    Line(bool),
+    /// It is time to renew or to poll.
+    Time,
+    /// The provider answered IDLE by itself.
+    Over(Status),
+}
+
+/// A MOVE that was done by hand.
+struct Moved {
+    /// The response code of the COPY.
+    copyuid: Option<Bytes>,
+    untagged: Vec<Untagged>,
+}
+
+impl Passing {
+    /// RFC 6851 §3.3 describes MOVE as COPY, STORE and EXPUNGE; the last takes
+    /// others' deleted mail along but for UIDPLUS.
+    async fn move_by_hand(&mut self, set: &str, target: &[u8], uid: bool) -> Result<Moved, Fail> {
+        if !self.lease.capabilities().has("UIDPLUS") {
+            let why = "the provider can't move, nor expunge single messages: copy, then delete";
+            return Err(Fail::No("CANNOT", why.into()));
+        }
+        let mut moved = Moved { copyuid: None, untagged: Vec::new() };
+        let verb = if uid { "UID FETCH" } else { "FETCH" };
+        let found =
+            self.lease.run(format!("{verb} {set} (UID)").as_bytes()).await.and_then(Outcome::ok).map_err(lost)?;
+        let mut uids = Vec::new();
+        for u in found.untagged {
+            match u.parse() {
+                UntaggedData::Fetch { items, .. } if items.flags.is_none() => uids.extend(items.uid),
+                _ => moved.untagged.push(u),
+            }
+        }
+        if uids.is_empty() {
+            return Ok(moved);
+        }
+        uids.sort_unstable();
+        uids.dedup();
+        let set = super::uid::sequence_set(&uids);
+        let copy = [format!("UID COPY {set} ").as_bytes(), target].concat();
+        let copied = self.lease.run(&copy).await.map_err(lost)?;
+        moved.untagged.extend(copied.untagged.iter().cloned());
+        if copied.status != Status::Ok {
+            let text = String::from_utf8_lossy(&copied.text).into_owned();
+            // RFC 9051 §6.4.7: the client may create it and try again.
+            let create = copied.code.as_deref().is_some_and(|c| c.eq_ignore_ascii_case(b"TRYCREATE"));
+            return Err(if create { Fail::No("TRYCREATE", text) } else { Fail::Refused(text) });
+        }
+        moved.copyuid = copied.code.filter(|c| parse_copyuid(c).is_some());
+        for command in [format!("UID STORE {set} +FLAGS.SILENT (\\Deleted)"), format!("UID EXPUNGE {set}")] {
+            let done = self.lease.run(command.as_bytes()).await.map_err(lost)?;
+            moved.untagged.extend(done.untagged.iter().cloned());
+            if let Err(e) = done.ok() {
+                return Err(Fail::Refused(format!("the messages were copied, but not removed: {e}")));
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// The connection of the selected mailbox is gone, and with it what the client
+/// knows of sequence numbers; a refusal is only that.
+fn lost(e: ImapError) -> Fail {
+    if e.ends_connection() { Fail::Bye(e.to_string()) } else { e.into() }
+}
+
+/// Whether untagged data is for clients, not between the provider and us.
+fn is_for_clients(u: &Untagged) -> bool {
+    match u.parse() {
+        UntaggedData::Bye { .. } | UntaggedData::Capability(_) => false,
+        UntaggedData::Ok { code: Some(code), .. } => {
+            !code.get(..10).is_some_and(|c| c.eq_ignore_ascii_case(b"CAPABILITY"))
+        }
+        _ => true,
     }
 }

@@ -28,7 +28,7 @@ pub struct Bump {
 pub struct Plan {
     account: AccountId,
     rows: Vec<(Table, Vec<u8>, Option<Vec<u8>>)>,
-    next: HashMap<ViewId, (u32, ViewUid)>,
+    next: HashMap<ViewId, ViewRow>,
     pushed: Vec<(ViewId, Source, ViewUid)>,
     removed: Vec<(ViewId, ViewUid)>,
     updated: Vec<(ViewId, ViewUid, Entry)>,
@@ -79,9 +79,9 @@ impl Plan {
     pub fn push(&mut self, state: &State, view: ViewId, source: Source) -> Result<ViewUid, OpError> {
         let missing = || OpError::Unavailable("the mailbox is not ready".into());
         let v = state.views.get(&view).ok_or_else(missing)?;
-        let (validity, uid) = self.next.get(&view).copied().unwrap_or((v.uidvalidity, v.next_uid()));
+        let uid = self.next.get(&view).map_or(v.next_uid(), |row| row.next);
         let next = uid.next().ok_or_else(|| OpError::Cannot("the mailbox has no UID left".into()))?;
-        self.next.insert(view, (validity, next));
+        self.next.insert(view, ViewRow { uidvalidity: v.uidvalidity, next, recent: Some(v.recent()) });
         self.pushed.push((view, source, uid));
         self.json(Table::View, rows::entry_key(&self.account, view, uid), &Entry::new(source))?;
         Ok(uid)
@@ -117,14 +117,7 @@ impl Plan {
     /// Takes a source out of every view.
     pub fn take_out(&mut self, state: &State, source: Source) {
         for (id, view) in &state.views {
-            // Superseded entries are rare and not indexed: look for them only
-            // where there are any.
-            let uids = if view.has_superseded() {
-                view.all_uids_of(source)
-            } else {
-                view.uid_of(source).into_iter().collect()
-            };
-            for uid in uids {
+            for uid in view.all_uids_of(source) {
                 self.remove(*id, uid);
             }
         }
@@ -146,9 +139,9 @@ impl Plan {
         if self.is_empty() {
             return Ok(());
         }
-        for (view, (uidvalidity, next)) in std::mem::take(&mut self.next) {
+        for (view, row) in std::mem::take(&mut self.next) {
             let key = rows::view_key(&self.account, view);
-            self.json(Table::View, key, &ViewRow { uidvalidity, next })?;
+            self.json(Table::View, key, &row)?;
         }
         let (written, bumps) = (Arc::new(std::mem::take(&mut self.rows)), std::mem::take(&mut self.bumps));
         let account = self.account.clone();
@@ -181,7 +174,7 @@ impl Plan {
         }
         for (view, uid, entry) in self.updated {
             if let Some(v) = state.views.get_mut(&view) {
-                v.update(uid, entry.superseded, entry.deleted);
+                v.update(uid, entry);
             }
         }
         for (uid, message) in self.messages {

@@ -65,6 +65,11 @@ pub struct ViewRow {
     pub uidvalidity: u32,
     /// UIDNEXT.
     pub next: ViewUid,
+    /// First UID that no session was told of when the row was written. What
+    /// sessions were told after that is not stored: a message that may not
+    /// have been told counts as recent (RFC 3501 §2.3.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent: Option<ViewUid>,
 }
 
 /// What is stored of a mirror.
@@ -177,5 +182,5 @@ pub fn load_view(r: &dyn Reader, account: &AccountId, view: ViewId) -> Result<Op
         }
         Ok(())
     })?;
-    Ok(Some(View::restore(row.uidvalidity, row.next, entries)))
+    Ok(Some(View::restore(row.uidvalidity, row.next, row.recent, entries)))
 }

@@ -4,6 +4,8 @@
 //! Promises: a literal of any size passes through; text that isn't understood
 //! is an error, never a guess. Doesn't know: what the items are for.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::upstream::imap::{Untagged, UntaggedData, Value};
@@ -68,6 +70,13 @@ impl FetchScan {
     /// Takes a text piece. When `literal` is set, the text ends with the
     /// announcement of a literal of that length.
     pub fn text(&mut self, text: &Bytes, literal: Option<u64>, out: &mut Vec<Event>) -> Result<(), Unreadable> {
+        // RFC 9051 §9: text holds no NUL and no bare CR; the client must not
+        // see one, whatever the provider writes.
+        let cleaned = match super::encode::fit(text) {
+            Cow::Borrowed(_) => text.clone(),
+            Cow::Owned(cleaned) => cleaned.into(),
+        };
+        let text = &cleaned;
         let near =
             |at: usize| Unreadable(String::from_utf8_lossy(&text[at.min(text.len())..]).chars().take(40).collect());
         let mut i = 0;

@@ -95,15 +95,15 @@ fn candidates(mirror: &Mirror, viewing: &Viewing) -> Vec<Candidate> {
     let one = |uid: &ViewUid| {
         let entry = view.get(*uid)?;
         let (stamp, local) = match entry.source {
-            Source::Upstream(u) => (state.messages.get(&u)?.row.stamp.clone().unwrap_or_default(), None),
+            Source::Upstream(_) => (state.stamp(entry).unwrap_or_default().to_owned(), None),
             Source::Local(n) => (String::new(), Some(state.locals.get(&n)?.row.octets.to_lowercase())),
         };
         Some(Candidate {
             seq: viewing.known.seq(*uid)?,
             uid: *uid,
             source: entry.source,
-            flags: state.shown_flags(viewing.id, entry),
-            size: state.shown_size(entry.source)?,
+            flags: viewing.flags(&state, *uid, entry),
+            size: state.shown_size(entry)?,
             date: state.date(entry.source)?,
             stamp,
             local,
@@ -168,6 +168,9 @@ async fn ask(mirror: &Mirror, leaves: Vec<SearchKey<'_>>) -> Result<Answers, Fai
         return Ok(answers);
     }
     let mut lease = mirror.pool.inbox().await?;
+    if lease.inbox_validity() != mirror.state().uidvalidity {
+        return Err(Fail::No("UNAVAILABLE", "the mailbox is being rebuilt".into()));
+    }
     lease.run(b"NOOP").await?.ok()?;
     for leaf in leaves {
         let parts = encode(&leaf)?;
@@ -220,8 +223,10 @@ fn holds(key: &SearchKey<'_>, c: &Candidate, answers: &Answers, known: &Known) -
         SearchKey::And(keys) => keys.as_ref().iter().all(|k| holds(k, c, answers, known)),
         SearchKey::Not(k) => !holds(k, c, answers, known),
         SearchKey::Or(a, b) => holds(a, c, answers, known) || holds(b, c, answers, known),
-        SearchKey::All | SearchKey::Old => true,
-        SearchKey::New | SearchKey::Recent => false,
+        SearchKey::All => true,
+        SearchKey::Old => !flag("\\Recent"),
+        SearchKey::Recent => flag("\\Recent"),
+        SearchKey::New => flag("\\Recent") && !flag("\\Seen"),
         SearchKey::SequenceSet(set) => within(super::fetch::ranges(set, known.exists), c.seq.get()),
         SearchKey::Uid(set) => within(super::fetch::ranges(set, known.last), c.uid.get()),
         SearchKey::Answered => flag("\\Answered"),
@@ -276,12 +281,28 @@ fn local_holds(leaf: &SearchKey<'_>, lower: &str) -> bool {
     match leaf {
         SearchKey::From(v) => field("from", v.as_ref()),
         SearchKey::To(v) => field("to", v.as_ref()),
+        SearchKey::Cc(v) => field("cc", v.as_ref()),
+        SearchKey::Bcc(v) => field("bcc", v.as_ref()),
+        SearchKey::SentBefore(d) => sent(lower).is_some_and(|x| x < date_of(d)),
+        SearchKey::SentOn(d) => sent(lower).is_some_and(|x| x == date_of(d)),
+        SearchKey::SentSince(d) => sent(lower).is_some_and(|x| x >= date_of(d)),
         SearchKey::Subject(v) => field("subject", v.as_ref()),
         SearchKey::Header(name, v) => stamp_has(lower, name.as_ref(), v.as_ref()),
         SearchKey::Body(v) => contains(text, v.as_ref()),
         SearchKey::Text(v) => contains(lower, v.as_ref()),
         _ => false,
     }
+}
+
+/// Year, month and day of the Date field of a local message, such as
+/// `mon, 1 jan 2026 00:00:00 +0000`.
+fn sent(text: &str) -> Option<(i32, i8, i8)> {
+    let value = crate::mail::header::values(text.as_bytes(), "date").into_iter().next()?;
+    let value = String::from_utf8(value).ok()?;
+    let mut words = value.split(", ").last()?.split_ascii_whitespace();
+    let day = words.next()?.parse().ok()?;
+    let month = month(words.next()?)?;
+    Some((words.next()?.parse().ok()?, month, day))
 }
 
 /// Year, month and day of an INTERNALDATE, in its own zone (RFC 9051 §6.4.4:

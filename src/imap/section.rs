@@ -60,7 +60,9 @@ pub struct Unsupported;
 
 impl Wanted {
     /// Reads the items of a decoded FETCH.
-    pub fn of(names: &MacroOrMessageDataItemNames<'_>) -> Result<Wanted, Unsupported> {
+    ///
+    /// `peek`: BODY.PEEK\[] stands for `RFC822.PEEK`, see [`without_rfc822_peek`].
+    pub fn of(names: &MacroOrMessageDataItemNames<'_>, peek: bool) -> Result<Wanted, Unsupported> {
         let mut wanted = Wanted::default();
         match names {
             MacroOrMessageDataItemNames::Macro(m) => {
@@ -77,6 +79,13 @@ impl Wanted {
             MacroOrMessageDataItemNames::MessageDataItemNames(list) => {
                 for name in list {
                     wanted.add(name)?;
+                }
+            }
+        }
+        if peek {
+            for item in &mut wanted.items {
+                if *item == Item::Whole("BODY[]".into(), None) {
+                    *item = Item::Whole("RFC822".into(), None);
                 }
             }
         }
@@ -117,6 +126,20 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+/// A FETCH with `RFC822.PEEK`, which Outlook sends though no RFC has it, as
+/// one that can be decoded; `None` when there is nothing such. Servers that
+/// know the item answer it as `RFC822`.
+pub fn without_rfc822_peek(command: &[u8]) -> Option<Vec<u8>> {
+    const NAME: &[u8] = b"RFC822.PEEK";
+    let mut words = command.split(|b| *b == b' ').skip(1).map(<[u8]>::to_ascii_uppercase);
+    let verb = words.next().filter(|w| w != b"UID").or_else(|| words.next())?;
+    if verb != b"FETCH" {
+        return None;
+    }
+    let at = command.windows(NAME.len()).position(|w| w.eq_ignore_ascii_case(NAME))?;
+    Some([&command[..at], b"BODY.PEEK[]", &command[at + NAME.len()..]].concat())
 }
 
 fn section_item(section: Option<&Section<'_>>, partial: Partial) -> Item {
@@ -162,7 +185,7 @@ fn name_list(names: &[Vec<u8>]) -> String {
         .map(|n| {
             let text = String::from_utf8_lossy(n);
             let atom = !n.is_empty() && n.iter().all(|b| b.is_ascii_graphic() && !b"(){%*\"\\]".contains(b));
-            if atom { text.into_owned() } else { String::from_utf8_lossy(&super::pass::quote(n)).into_owned() }
+            if atom { text.into_owned() } else { String::from_utf8_lossy(&super::encode::quote(n)).into_owned() }
         })
         .collect();
     format!("({})", quoted.join(" "))
@@ -240,6 +263,15 @@ mod tests {
         assert_eq!(select_fields(h, &only), b"A: 1\r\n x\r\nX-Tollgate-Lane: push\r\n\r\n");
         let not = Fields::Not(vec![b"A".to_vec()]);
         assert_eq!(select_fields(h, &not), b"B: 2\r\nX-Tollgate-Lane: push\r\n\r\n");
+    }
+
+    #[test]
+    fn what_outlook_sends_can_be_read() {
+        let read = |c: &[u8]| without_rfc822_peek(c).map(|c| String::from_utf8(c).unwrap());
+        assert_eq!(read(b"a UID FETCH 1 (UID RFC822.PEEK)\r\n").unwrap(), "a UID FETCH 1 (UID BODY.PEEK[])\r\n");
+        assert_eq!(read(b"a fetch 1 rfc822.peek\r\n").unwrap(), "a fetch 1 BODY.PEEK[]\r\n");
+        assert_eq!(read(b"a SEARCH SUBJECT RFC822.PEEK\r\n"), None);
+        assert_eq!(read(b"a FETCH 1 RFC822\r\n"), None);
     }
 
     proptest! {

@@ -10,12 +10,12 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
-use super::mirror::{Health, Mirror, Op};
+use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
 use super::session::{Fail, Selection, Session, Viewing, changes};
 use super::uid::{UpstreamUid, ViewUid};
-use super::view::{Known, Source};
+use super::view::{Entry, Known, Source};
 
 /// How long SELECT waits for a mirror that is starting.
 const START_WAIT: Duration = Duration::from_secs(10);
@@ -44,6 +44,52 @@ pub(super) async fn ready(mirror: &Mirror) -> Result<(), Fail> {
     }
 }
 
+/// System flags, in the order in which they are listed.
+const SYSTEM_FLAGS: &str = "\\Answered \\Flagged \\Deleted \\Seen \\Draft";
+
+fn flag_list(state: &State) -> String {
+    state.keywords().iter().fold(SYSTEM_FLAGS.to_owned(), |list, k| list + " " + k)
+}
+
+/// RFC 9051 §7.3.5: every flag that a message may show.
+fn flags_line(state: &State) -> String {
+    format!("* FLAGS ({})", flag_list(state))
+}
+
+/// RFC 9051 §7.1, PERMANENTFLAGS; `\*`: clients may make new keywords.
+fn permanent_line(state: &State) -> String {
+    format!("* OK [PERMANENTFLAGS ({} \\*)] flags are kept", flag_list(state))
+}
+
+impl Viewing {
+    /// The flags that this session sees of a message.
+    pub(super) fn flags(&self, state: &State, uid: ViewUid, entry: &Entry) -> Vec<String> {
+        let mut flags = state.shown_flags(self.id, entry);
+        if self.known.is_recent(uid) {
+            flags.push("\\Recent".to_owned());
+        }
+        flags
+    }
+
+    /// The lines that tell of keywords that came up since they were last
+    /// told; clients trust FETCH to show no flag that FLAGS didn't name.
+    pub(super) fn new_keywords(&mut self, state: &State) -> Vec<String> {
+        if state.flag_sets() == self.flag_sets {
+            return Vec::new();
+        }
+        self.flag_sets = state.flag_sets();
+        let keywords = state.keywords().len();
+        if keywords == std::mem::replace(&mut self.keywords, keywords) {
+            return Vec::new();
+        }
+        let mut lines = vec![flags_line(state)];
+        if !self.read_only {
+            lines.push(permanent_line(state));
+        }
+        lines
+    }
+}
+
 impl Session {
     /// SELECT or EXAMINE.
     pub(super) async fn select(&mut self, mailbox: &Mailbox<'_>, examine: bool) -> Result<String, Fail> {
@@ -67,14 +113,15 @@ impl Session {
         let audience = self.signed()?.audience;
         let id = (audience, place);
         let (viewing, lines) = {
-            let state = mirror.state();
-            let view = state.view(id).ok_or_else(|| Fail::No("UNAVAILABLE", "the mailbox is not ready".into()))?;
-            let known = Known::of(view);
+            let mut state = mirror.state();
+            let not_ready = || Fail::No("UNAVAILABLE", "the mailbox is not ready".into());
+            let known = Known::of(state.views.get_mut(&id).ok_or_else(not_ready)?, !examine);
+            let view = state.view(id).ok_or_else(not_ready)?;
             let unseen = view.iter().position(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen"));
             let mut lines = vec![
-                "* FLAGS (\\Answered \\Flagged \\Deleted \\Seen \\Draft)".to_owned(),
+                flags_line(&state),
                 format!("* {} EXISTS", known.exists()),
-                "* 0 RECENT".to_owned(),
+                format!("* {} RECENT", known.count_recent()),
                 format!("* OK [UIDVALIDITY {}] as long as this stays, UIDs do", view.uidvalidity),
                 format!("* OK [UIDNEXT {}] next", view.next_uid()),
             ];
@@ -82,10 +129,18 @@ impl Session {
             lines.push(if read_only {
                 "* OK [PERMANENTFLAGS ()] read-only".to_owned()
             } else {
-                "* OK [PERMANENTFLAGS (\\Answered \\Flagged \\Deleted \\Seen \\Draft \\*)] flags are kept".to_owned()
+                permanent_line(&state)
             });
-            let viewing =
-                Viewing { id, known, told: state.clock, read_only, uidvalidity: view.uidvalidity, header_len: None };
+            let viewing = Viewing {
+                id,
+                known,
+                told: state.clock,
+                flag_sets: state.flag_sets(),
+                keywords: state.keywords().len(),
+                read_only,
+                uidvalidity: view.uidvalidity,
+                header_len: None,
+            };
             (viewing, lines)
         };
         for line in lines {
@@ -100,12 +155,9 @@ impl Session {
         let mut lease = mirror.pool.any().await?;
         lease.forget_selection();
         let verb: &[u8] = if read_only { b"EXAMINE" } else { b"SELECT" };
-        let command = [verb, b" ", &super::pass::quote(name)].concat();
+        let command = [verb, b" ", &super::encode::quote(name)].concat();
         let outcome = lease.run(&command).await?;
-        for u in &outcome.untagged {
-            self.write(&u.text).await?;
-            self.write(b"\r\n").await?;
-        }
+        self.pass_untagged(&outcome.untagged).await?;
         let outcome = match outcome.ok() {
             Ok(o) => o,
             Err(e) => {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use imap_codec::CommandCodec;
 use imap_codec::decode::Decoder;
 use imap_codec::imap_types::auth::AuthMechanism;
 use imap_codec::imap_types::command::{Command, CommandBody};
+use imap_codec::imap_types::mailbox::ListMailbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
@@ -25,15 +26,15 @@ use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
-use super::mirror::{Mirror, OpError};
+use super::mirror::{Health, Mirror, OpError};
 use super::pass::Passing;
 use super::pool::PoolError;
 use super::rows::ViewId;
+use super::select::name_of;
+use super::timing::Timing;
 use super::uid::UpstreamUid;
 use super::view::{Audience, Known};
 
-/// A client that hasn't signed in gets this long for each line.
-pub const PREAUTH_TIMEOUT: Duration = Duration::from_secs(30);
 /// A signed-in client may be silent for this long (RFC 9051 §5.4: at least 30 minutes).
 pub const AUTOLOGOUT: Duration = Duration::from_secs(31 * 60);
 /// Failed logins before the connection ends.
@@ -47,9 +48,12 @@ const WRITE_BUFFER: usize = 32 * 1024;
 /// Octets read at once.
 const READ_AT_ONCE: usize = 16 * 1024;
 
-/// What works, in every state but the part about signing in.
-pub const CAPABILITIES: &str =
-    "IMAP4rev1 LITERAL+ SASL-IR ID NAMESPACE IDLE UIDPLUS MOVE UNSELECT CHILDREN SPECIAL-USE";
+/// What works whatever the provider can do. IDLE is there by polling where
+/// the provider has none.
+pub const CAPABILITIES: &str = "IMAP4rev1 LITERAL+ SASL-IR ID NAMESPACE IDLE UNSELECT CHILDREN SPECIAL-USE";
+/// A client that signs in before the provider was reached waits so long to
+/// learn what works there.
+const OFFERS_WAIT: Duration = Duration::from_secs(2);
 
 /// What sessions share.
 pub struct Services {
@@ -61,6 +65,8 @@ pub struct Services {
     pub max_message_bytes: u64,
     /// Name in the greeting.
     pub hostname: String,
+    /// How long things may take.
+    pub timing: Timing,
 }
 
 /// Why a command was not completed.
@@ -75,9 +81,14 @@ pub enum Fail {
     /// BAD.
     #[error("BAD {0}")]
     Bad(String),
-    /// The connection has to end: a response was begun and can't be finished.
+    /// The connection has to end, as where a passed-through mailbox lost its
+    /// own.
     #[error("BYE {0}")]
     Bye(String),
+    /// The connection has to end inside a response that can't be finished:
+    /// without a word, since a word would be taken for the rest of it.
+    #[error("{0}")]
+    Cut(String),
     /// The client is gone.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -132,6 +143,10 @@ pub(super) struct Viewing {
     pub(super) known: Known,
     /// The state's clock up to which flags were told.
     pub(super) told: u64,
+    /// How many sets of flags were in use when keywords were last told.
+    pub(super) flag_sets: usize,
+    /// How many keywords were told; none is ever taken back.
+    pub(super) keywords: usize,
     pub(super) read_only: bool,
     pub(super) uidvalidity: u32,
     /// Header length of the message asked for last, for partials.
@@ -156,10 +171,16 @@ pub struct Session {
     login_allowed: bool,
     pub(super) signed: Option<Signed>,
     pub(super) selection: Selection,
+    /// The FETCH in hand has `RFC822.PEEK`.
+    pub(super) rfc822_peek: bool,
     login_failures: u32,
     bad: u32,
     ended: bool,
     shutdown: watch::Receiver<bool>,
+    /// When the connection began.
+    began: Instant,
+    /// When the command in hand began to be read.
+    asked: Instant,
 }
 
 /// Serves one client until it or we end.
@@ -175,10 +196,13 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
         login_allowed,
         signed: None,
         selection: Selection::Nothing,
+        rfc822_peek: false,
         login_failures: 0,
         bad: 0,
         ended: false,
         shutdown,
+        began: Instant::now(),
+        asked: Instant::now(),
     };
     if let Err(e) = session.run().await {
         tracing::debug!(%peer, "IMAP session ended: {e}");
@@ -199,6 +223,10 @@ impl Session {
                     match done {
                         Ok(()) => {}
                         Err(Fail::Io(e)) => return Err(e.into()),
+                        Err(Fail::Cut(why)) => {
+                            self.out.flush().await?;
+                            return Err(Fail::Cut(why));
+                        }
                         Err(other) => {
                             let text = other.to_string();
                             self.line(&format!("* {}", clean(&text))).await?;
@@ -206,6 +234,7 @@ impl Session {
                         }
                     }
                     self.out.flush().await?;
+                    self.asked = Instant::now();
                 }
                 Ok(None) => {
                     if !self.fill().await? {
@@ -226,7 +255,7 @@ impl Session {
 
     /// Reads more octets; false at the end.
     pub(super) async fn fill(&mut self) -> Result<bool, Fail> {
-        let limit = if self.signed.is_some() { AUTOLOGOUT } else { PREAUTH_TIMEOUT };
+        let limit = if self.signed.is_some() { AUTOLOGOUT } else { self.left_before_login() };
         let mut buf = [0u8; READ_AT_ONCE];
         let mut shutdown = self.shutdown.clone();
         let mut revoked = self.signed.as_ref().map(|s| s.principal.revoked.clone());
@@ -250,6 +279,14 @@ impl Session {
         self.out.flush().await?;
         self.ended = true;
         Ok(false)
+    }
+
+    /// How long a client that hasn't signed in may still take: for this
+    /// command, however slowly its octets come, and in all.
+    fn left_before_login(&self) -> Duration {
+        let timing = &self.services.timing;
+        let command = timing.before_login.saturating_sub(self.asked.elapsed());
+        command.min(timing.until_login.saturating_sub(self.began.elapsed()))
     }
 
     /// Writes one line.
@@ -278,10 +315,15 @@ impl Session {
     }
 
     async fn command(&mut self, raw: Bytes) -> Result<(), Fail> {
-        let (tag, command) = match CommandCodec::default().decode(&raw) {
+        let rewritten = super::section::without_rfc822_peek(&raw);
+        self.rfc822_peek = rewritten.is_some();
+        let (tag, command) = match CommandCodec::default().decode(rewritten.as_deref().unwrap_or(&raw)) {
             Ok(([], command)) => (command.tag.as_ref().to_owned(), command),
             _ => return self.undecoded(&raw).await,
         };
+        if let Err(e) = sane_names(&command.body) {
+            return self.complete(&tag, Err(e)).await;
+        }
         if let Selection::Pass(_) = &self.selection
             && self.passes(&command)
         {
@@ -316,6 +358,9 @@ impl Session {
         let end = raw.iter().position(|b| *b == b' ' || *b == b'\r').unwrap_or(raw.len());
         let tag = String::from_utf8_lossy(&raw[..end]).into_owned();
         let fine = !tag.is_empty() && tag.bytes().all(|b| b.is_ascii_graphic() && !b"(){%*\"\\+".contains(&b));
+        if fine && self.passes_raw(raw, end) {
+            return self.pass_raw(&tag, raw).await;
+        }
         let tag = if fine { tag } else { "*".to_owned() };
         self.complete(&tag, Err(Fail::Bad("the command is not known or not well formed".into()))).await
     }
@@ -334,7 +379,7 @@ impl Session {
                 }
                 Ok(())
             }
-            Err(e @ (Fail::Bye(_) | Fail::Io(_))) => Err(e),
+            Err(e @ (Fail::Bye(_) | Fail::Cut(_) | Fail::Io(_))) => Err(e),
         }
     }
 
@@ -411,9 +456,15 @@ impl Session {
         }
     }
 
+    /// Before the sign-in nothing says which account's provider it will be.
     fn capability_line(&self) -> String {
         match (&self.signed, self.login_allowed) {
-            (Some(_), _) => CAPABILITIES.to_owned(),
+            (Some(s), _) => {
+                let offers = s.mirror.state().offers;
+                let uidplus = if offers.uidplus { " UIDPLUS" } else { "" };
+                let moves = if offers.moves { " MOVE" } else { "" };
+                format!("{CAPABILITIES}{uidplus}{moves}")
+            }
             (None, _) if self.out.get_ref().can_start_tls() => format!("{CAPABILITIES} STARTTLS LOGINDISABLED"),
             (None, true) => format!("{CAPABILITIES} AUTH=PLAIN"),
             (None, false) => format!("{CAPABILITIES} LOGINDISABLED"),
@@ -441,7 +492,18 @@ impl Session {
         let audience = if principal.role == Role::Agent { Audience::Agents } else { Audience::People };
         self.signed = Some(Signed { principal, mirror, audience });
         self.reader.set_authenticated();
-        Ok(format!("[CAPABILITY {CAPABILITIES}] signed in"))
+        self.await_offers().await;
+        Ok(format!("[CAPABILITY {}] signed in", self.capability_line()))
+    }
+
+    /// A gateway that has just started may not have met the provider yet.
+    async fn await_offers(&self) {
+        if let Some(signed) = &self.signed {
+            let mut health = signed.mirror.health();
+            let met = health.wait_for(|h| *h != Health::Starting);
+            // Without it, what depends on the provider isn't offered yet.
+            let _ = tokio::time::timeout(OFFERS_WAIT, met).await;
+        }
     }
 
     async fn authenticate(&mut self, mechanism: &AuthMechanism<'_>, initial: Option<Vec<u8>>) -> Result<String, Fail> {
@@ -528,8 +590,8 @@ impl Session {
 /// The untagged responses that bring a client up to date.
 pub(super) fn changes(mirror: &Mirror, viewing: &mut Viewing, expunges: bool) -> Result<Vec<String>, Fail> {
     let mut lines = Vec::new();
-    let state = mirror.state();
-    let Some(view) = state.view(viewing.id) else {
+    let mut state = mirror.state();
+    let Some(view) = state.views.get_mut(&viewing.id) else {
         return Err(Fail::Bye("the mailbox is no longer shown".into()));
     };
     // RFC 9051 §2.3.1.1: a new UIDVALIDITY can't be told inside a session.
@@ -541,19 +603,58 @@ pub(super) fn changes(mirror: &Mirror, viewing: &mut Viewing, expunges: bool) ->
     if let Some(n) = told.exists {
         lines.push(format!("* {n} EXISTS\r\n"));
     }
+    if let Some(n) = told.recent {
+        lines.push(format!("* {n} RECENT\r\n"));
+    }
+    let Some(view) = state.view(viewing.id) else { return Ok(lines) };
+    lines.extend(viewing.new_keywords(&state).iter().map(|l| format!("{l}\r\n")));
     if state.clock != viewing.told {
         for uid in viewing.known.uids() {
             let Some(entry) = view.get(*uid) else { continue };
             if state.flags_at(entry.source) > viewing.told
                 && let Some(seq) = viewing.known.seq(*uid)
             {
-                let flags = state.shown_flags(viewing.id, entry).join(" ");
+                let flags = viewing.flags(&state, *uid, entry).join(" ");
                 lines.push(format!("* {seq} FETCH (UID {uid} FLAGS ({flags}))\r\n"));
             }
         }
         viewing.told = state.clock;
     }
     Ok(lines)
+}
+
+/// Refuses names that no quoted string can carry (RFC 9051 §9, `quoted`): a
+/// name that another octet more or less could turn into another mailbox's.
+fn sane_names(body: &CommandBody<'_>) -> Result<(), Fail> {
+    let names: Vec<Vec<u8>> = match body {
+        CommandBody::Select { mailbox, .. }
+        | CommandBody::Examine { mailbox, .. }
+        | CommandBody::Status { mailbox, .. }
+        | CommandBody::Create { mailbox }
+        | CommandBody::Delete { mailbox }
+        | CommandBody::Subscribe { mailbox }
+        | CommandBody::Unsubscribe { mailbox }
+        | CommandBody::Copy { mailbox, .. }
+        | CommandBody::Move { mailbox, .. } => vec![name_of(mailbox)],
+        CommandBody::Rename { from, to } => vec![name_of(from), name_of(to)],
+        CommandBody::List { reference, mailbox_wildcard } | CommandBody::Lsub { reference, mailbox_wildcard } => {
+            let pattern = match mailbox_wildcard {
+                ListMailbox::Token(t) => t.as_ref().to_vec(),
+                ListMailbox::String(s) => s.as_ref().to_vec(),
+            };
+            vec![name_of(reference), pattern]
+        }
+        _ => Vec::new(),
+    };
+    if names.iter().any(|name| !is_sane(name)) {
+        return Err(Fail::No("CANNOT", "a mailbox name can't hold a line end or a NUL".into()));
+    }
+    Ok(())
+}
+
+/// Whether a name holds nothing that ends lines or strings.
+pub(super) fn is_sane(name: &[u8]) -> bool {
+    !name.iter().any(|b| matches!(b, 0 | b'\r' | b'\n'))
 }
 
 /// Text of another side or of an error, fit to stand in a response line.

@@ -4,19 +4,36 @@
 //! messages and of superseded entries here. A change of a lane's keyword is a
 //! person's correction.
 
+use std::collections::BTreeMap;
+
 use imap_codec::imap_types::flag::{Flag, StoreResponse, StoreType};
 use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
-use crate::lane::LANES;
+use crate::lane::{LANES, Lane};
 
 use super::mirror::{FlagChange, Op, OpError};
+use super::ops::has_flag;
 use super::session::{Fail, Session};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
 use super::view::Source;
 
 /// Most flags in one STORE.
 const MAX_FLAGS: usize = 64;
+
+/// The lane that the keywords of a STORE put a message into, if it is not
+/// there already. A client that replaces all flags may name the old keyword
+/// beside the new one.
+fn correction(named: &[Lane], change: FlagChange, now: Option<Lane>) -> Result<Option<Lane>, Fail> {
+    if change == FlagChange::Remove {
+        return Ok(None);
+    }
+    let mut others = named.iter().copied().filter(|l| Some(*l) != now);
+    match (others.next(), others.next()) {
+        (_, Some(_)) => Err(Fail::No("CANNOT", "a message is in one lane only".into())),
+        (lane, None) => Ok(lane),
+    }
+}
 
 impl Session {
     /// STORE.
@@ -46,15 +63,14 @@ impl Session {
             return Err(Fail::Bad("\\Recent can't be stored".into()));
         }
         // Keywords of lanes are shown by us, never stored at the provider.
-        let lane_words = |n: &String| LANES.iter().filter_map(|l| l.keyword()).any(|k| k.eq_ignore_ascii_case(n));
-        let named: Vec<String> = names.iter().filter(|n| lane_words(n)).cloned().collect();
-        names.retain(|n| !lane_words(n));
-        if !named.is_empty() && change != FlagChange::Set {
-            return Err(Fail::No("CANNOT", "move the message to a lane's mailbox to correct its lane".into()));
-        }
+        // Adding one corrects the lane. One that is taken away alone comes
+        // back with the answer: a message is always in some lane.
+        let named: Vec<Lane> = LANES.into_iter().filter(|l| l.keyword().is_some_and(|k| has_flag(&names, k))).collect();
+        names.retain(|n| !named.iter().any(|l| l.keyword().is_some_and(|k| k.eq_ignore_ascii_case(n))));
         let chosen = viewing.resolve(set, uid)?;
         let id = viewing.id;
         let (mut up, mut local, mut old): (Vec<UpstreamUid>, Vec<u32>, Vec<ViewUid>) = Default::default();
+        let mut corrected: BTreeMap<Lane, Vec<ViewUid>> = BTreeMap::new();
         let mut gone = false;
         {
             let state = mirror.state();
@@ -64,7 +80,14 @@ impl Session {
                     None => gone = true,
                     Some(e) if e.superseded => old.push(*uid),
                     Some(e) => match e.source {
-                        Source::Upstream(u) => up.push(u),
+                        Source::Upstream(u) => {
+                            up.push(u);
+                            if let Some(lane) =
+                                correction(&named, change, state.messages.get(&u).and_then(|m| m.row.lane))?
+                            {
+                                corrected.entry(lane).or_default().push(*uid);
+                            }
+                        }
                         Source::Local(n) => local.push(n),
                     },
                 }
@@ -82,7 +105,13 @@ impl Session {
         if !up.is_empty() && (!names.is_empty() || change == FlagChange::Set) {
             mirror.ask(|r| Op::Store(up, change, names, r)).await?;
         }
-        self.report(&chosen, response == StoreResponse::Silent, uid).await?;
+        for (lane, uids) in corrected {
+            mirror.ask(|r| Op::Correct(id, uids, lane, r)).await?;
+        }
+        // A keyword that was to go and stays is shown even to a client that
+        // asked for silence: RFC 9051 §6.4.6 has it learn what is different.
+        let kept = !named.is_empty() && change == FlagChange::Remove;
+        self.report(&chosen, !kept && response == StoreResponse::Silent, uid).await?;
         self.tell(false).await?;
         if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
     }
@@ -95,10 +124,11 @@ impl Session {
         {
             let state = mirror.state();
             let Some(view) = state.view(viewing.id) else { return Ok(()) };
+            lines.extend(viewing.new_keywords(&state).iter().map(|l| format!("{l}\r\n")));
             if !silent {
                 for (seq, uid) in chosen {
                     let Some(entry) = view.get(*uid) else { continue };
-                    let flags = state.shown_flags(viewing.id, entry).join(" ");
+                    let flags = viewing.flags(&state, *uid, entry).join(" ");
                     let uid = if with_uid { format!("UID {uid} ") } else { String::new() };
                     lines.push(format!("* {seq} FETCH ({uid}FLAGS ({flags}))\r\n"));
                 }
@@ -112,7 +142,7 @@ impl Session {
                     && state.flags_at(entry.source) > viewing.told
                     && let Some(seq) = viewing.known.seq(*uid)
                 {
-                    let flags = state.shown_flags(viewing.id, entry).join(" ");
+                    let flags = viewing.flags(&state, *uid, entry).join(" ");
                     lines.push(format!("* {seq} FETCH (UID {uid} FLAGS ({flags}))\r\n"));
                 }
             }

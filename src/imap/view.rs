@@ -45,7 +45,7 @@ pub enum Source {
 }
 
 /// One line of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// What is shown.
     #[serde(rename = "s")]
@@ -57,12 +57,16 @@ pub struct Entry {
     /// `\Deleted` of a superseded entry, which is no flag of the message.
     #[serde(rename = "del", default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// The stamp that a superseded entry was always shown with, while the
+    /// message has a new one: its UID goes on to name the same octets.
+    #[serde(rename = "st", default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<Box<str>>,
 }
 
 impl Entry {
     /// A plain entry.
     pub fn new(source: Source) -> Entry {
-        Entry { source, superseded: false, deleted: false }
+        Entry { source, superseded: false, deleted: false, stamp: None }
     }
 }
 
@@ -72,6 +76,8 @@ pub struct View {
     /// UIDVALIDITY, below 2^31 since some clients sign it.
     pub uidvalidity: u32,
     next: ViewUid,
+    /// From this UID on no session was told of a message (`\Recent`).
+    recent: ViewUid,
     entries: BTreeMap<ViewUid, Entry>,
     by_source: BTreeMap<Source, ViewUid>,
     /// Rises with every change of the list.
@@ -86,20 +92,43 @@ pub struct UidsUsedUp;
 impl View {
     /// An empty view.
     pub fn new(uidvalidity: u32) -> View {
-        View { uidvalidity, next: ViewUid::FIRST, entries: BTreeMap::new(), by_source: BTreeMap::new(), version: 1 }
+        View {
+            uidvalidity,
+            next: ViewUid::FIRST,
+            recent: ViewUid::FIRST,
+            entries: BTreeMap::new(),
+            by_source: BTreeMap::new(),
+            version: 1,
+        }
     }
 
     /// A view as it was stored.
-    pub fn restore(uidvalidity: u32, next: ViewUid, entries: impl IntoIterator<Item = (ViewUid, Entry)>) -> View {
+    pub fn restore(
+        uidvalidity: u32,
+        next: ViewUid,
+        recent: Option<ViewUid>,
+        entries: impl IntoIterator<Item = (ViewUid, Entry)>,
+    ) -> View {
         let entries: BTreeMap<ViewUid, Entry> = entries.into_iter().collect();
         let after = entries.last_key_value().and_then(|(u, _)| u.next()).unwrap_or(ViewUid::FIRST);
         let by_source = entries.iter().filter(|(_, e)| !e.superseded).map(|(u, e)| (e.source, *u)).collect();
-        View { uidvalidity, next: next.max(after), entries, by_source, version: 1 }
+        let next = next.max(after);
+        View { uidvalidity, next, recent: recent.unwrap_or(next), entries, by_source, version: 1 }
     }
 
     /// UIDNEXT.
     pub fn next_uid(&self) -> ViewUid {
         self.next
+    }
+
+    /// The first UID that no session was told of yet.
+    pub fn recent(&self) -> ViewUid {
+        self.recent
+    }
+
+    /// How many messages no session was told of yet.
+    pub fn count_recent(&self) -> usize {
+        self.entries.range(self.recent..).count()
     }
 
     /// How many messages it shows.
@@ -138,14 +167,12 @@ impl View {
     }
 
     /// Changes an entry in place (the source stays).
-    pub fn update(&mut self, uid: ViewUid, superseded: bool, deleted: bool) {
-        if let Some(e) = self.entries.get_mut(&uid) {
-            e.deleted = deleted;
-            if superseded && !e.superseded {
-                e.superseded = true;
-                self.by_source.remove(&e.source);
-            }
+    pub fn update(&mut self, uid: ViewUid, entry: Entry) {
+        let Some(e) = self.entries.get_mut(&uid) else { return };
+        if entry.superseded && self.by_source.get(&e.source) == Some(&uid) {
+            self.by_source.remove(&e.source);
         }
+        *e = Entry { source: e.source, ..entry };
     }
 
     /// The UID that shows a source now.
@@ -155,6 +182,11 @@ impl View {
 
     /// Every UID that shows a source, superseded ones included.
     pub fn all_uids_of(&self, source: Source) -> Vec<ViewUid> {
+        // Superseded entries are rare and not indexed: look for them only
+        // where there are any.
+        if !self.has_superseded() {
+            return self.uid_of(source).into_iter().collect();
+        }
         self.entries.iter().filter(|(_, e)| e.source == source).map(|(u, _)| *u).collect()
     }
 
@@ -173,6 +205,11 @@ impl View {
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     uids: Vec<ViewUid>,
+    /// Those that this session was the first to be told of, ascending.
+    recent: Vec<ViewUid>,
+    /// Whether being told takes `\Recent` from the sessions after this one
+    /// (SELECT, not EXAMINE).
+    claims: bool,
     version: u64,
 }
 
@@ -183,12 +220,37 @@ pub struct Told {
     pub expunged: Vec<SeqNum>,
     /// The new EXISTS, when messages were added.
     pub exists: Option<u32>,
+    /// The new RECENT, when recent messages were added.
+    pub recent: Option<u32>,
 }
 
 impl Known {
-    /// What a session knows right after SELECT.
-    pub fn of(view: &View) -> Known {
-        Known { uids: view.iter().map(|(u, _)| u).collect(), version: view.version }
+    /// What a session knows right after SELECT (`claims`) or EXAMINE.
+    pub fn of(view: &mut View, claims: bool) -> Known {
+        let uids = view.entries.keys().copied().collect();
+        let mut known = Known { uids, recent: Vec::new(), claims, version: view.version };
+        known.take_recent(view);
+        known
+    }
+
+    fn take_recent(&mut self, view: &mut View) {
+        let from = self.uids.partition_point(|u| *u < view.recent);
+        let new = self.uids[from..].iter().filter(|u| self.recent.binary_search(u).is_err()).copied();
+        let new: Vec<ViewUid> = new.collect();
+        self.recent.extend(new);
+        if self.claims {
+            view.recent = view.next;
+        }
+    }
+
+    /// How many messages are recent to this session.
+    pub fn count_recent(&self) -> u32 {
+        u32::try_from(self.recent.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a message is recent to this session.
+    pub fn is_recent(&self, uid: ViewUid) -> bool {
+        self.recent.binary_search(&uid).is_ok()
     }
 
     /// How many messages the session believes in.
@@ -220,7 +282,7 @@ impl Known {
     /// Brings the session up to date. With `expunges` false (FETCH, STORE
     /// and SEARCH, RFC 9051 §7.5.1) only additions are told, and what left
     /// stays known until the next call that may expunge.
-    pub fn catch_up(&mut self, view: &View, expunges: bool) -> Told {
+    pub fn catch_up(&mut self, view: &mut View, expunges: bool) -> Told {
         let mut told = Told::default();
         if !self.is_stale(view) {
             return told;
@@ -228,7 +290,8 @@ impl Known {
         if expunges {
             for i in (0..self.uids.len()).rev() {
                 if view.get(self.uids[i]).is_none() {
-                    self.uids.remove(i);
+                    let uid = self.uids.remove(i);
+                    self.recent.retain(|u| *u != uid);
                     told.expunged.extend(u32::try_from(i + 1).ok().and_then(SeqNum::new));
                 }
             }
@@ -240,6 +303,9 @@ impl Known {
         self.uids.extend(view.entries.range((from, std::ops::Bound::Unbounded)).map(|(u, _)| *u));
         if self.uids.len() != before {
             told.exists = Some(self.exists());
+            let recent = self.recent.len();
+            self.take_recent(view);
+            told.recent = (self.recent.len() != recent).then(|| self.count_recent());
         }
         told
     }
@@ -263,7 +329,7 @@ mod tests {
         v.remove(a);
         let b = v.push(up(10)).unwrap();
         assert!(b > a);
-        let again = View::restore(7, v.next_uid(), v.iter().map(|(u, e)| (u, *e)).collect::<Vec<_>>());
+        let again = View::restore(7, v.next_uid(), None, v.iter().map(|(u, e)| (u, e.clone())).collect::<Vec<_>>());
         assert_eq!(again.next_uid(), v.next_uid());
     }
 
@@ -271,13 +337,33 @@ mod tests {
     fn a_removed_message_keeps_its_number_until_an_expunge_may_be_sent() {
         let mut v = View::new(1);
         let uids: Vec<ViewUid> = (1..=3).map(|n| v.push(up(n)).unwrap()).collect();
-        let mut k = Known::of(&v);
+        let mut k = Known::of(&mut v, true);
         v.remove(uids[1]);
         v.push(up(9)).unwrap();
-        assert_eq!(k.catch_up(&v, false), Told { expunged: vec![], exists: Some(4) });
+        assert_eq!(k.catch_up(&mut v, false), Told { expunged: vec![], exists: Some(4), recent: Some(4) });
         assert_eq!(k.uid(SeqNum::new(2).unwrap()), Some(uids[1]));
-        assert_eq!(k.catch_up(&v, true), Told { expunged: vec![SeqNum::new(2).unwrap()], exists: None });
+        assert_eq!(
+            k.catch_up(&mut v, true),
+            Told { expunged: vec![SeqNum::new(2).unwrap()], exists: None, recent: None }
+        );
         assert_eq!(k.exists(), 3);
+    }
+
+    #[test]
+    fn one_session_alone_is_told_that_a_message_is_recent() {
+        let mut v = View::new(1);
+        let old = v.push(up(1)).unwrap();
+        let looks = Known::of(&mut v, false);
+        assert!(looks.is_recent(old), "EXAMINE tells and takes nothing");
+        let mut first = Known::of(&mut v, true);
+        let mut second = Known::of(&mut v, true);
+        assert!(first.is_recent(old) && !second.is_recent(old));
+        let new = v.push(up(2)).unwrap();
+        assert_eq!(v.count_recent(), 1);
+        assert_eq!(second.catch_up(&mut v, false).recent, Some(1));
+        assert_eq!(first.catch_up(&mut v, false).recent, None);
+        assert!(second.is_recent(new) && !first.is_recent(new));
+        assert_eq!(v.count_recent(), 0);
     }
 
     proptest! {
@@ -285,14 +371,14 @@ mod tests {
         #[test]
         fn a_client_that_applies_what_it_is_told_agrees(ops in prop::collection::vec((0u8..4, 0usize..40), 1..80)) {
             let mut v = View::new(1);
-            let mut k = Known::of(&v);
+            let mut k = Known::of(&mut v, true);
             let mut client: Vec<ViewUid> = Vec::new();
             for (op, n) in ops {
                 match op {
                     0 => { v.push(up(n as u32 + 1)).unwrap(); }
                     1 => { let uid = v.iter().map(|(u, _)| u).nth(n); uid.map(|u| v.remove(u)); }
                     _ => {
-                        let told = k.catch_up(&v, op == 2);
+                        let told = k.catch_up(&mut v, op == 2);
                         for s in &told.expunged { client.remove(s.get() as usize - 1); }
                         if let Some(e) = told.exists {
                             let added = e as usize - client.len();
@@ -302,7 +388,7 @@ mod tests {
                     }
                 }
             }
-            k.catch_up(&v, true);
+            k.catch_up(&mut v, true);
             let truth: Vec<ViewUid> = v.iter().map(|(u, _)| u).collect();
             prop_assert_eq!(k.uids(), &truth[..]);
         }

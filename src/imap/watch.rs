@@ -5,52 +5,34 @@
 //! after another, so replies and updates can't reorder; a mirror that lost
 //! its connection gets a new one, with growing pauses. Doesn't know: clients.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::perceive::MAX_READ;
-use crate::store::Table;
-use crate::upstream::imap::{Connection, FetchItems, ImapError, Response, Status, Untagged, UntaggedData, Value};
+use crate::upstream::imap::{Connection, ImapError, Status};
 
-use super::lanes::{LaneMap, Place};
 use super::mirror::{Health, Mirror, Op, OpError};
-use super::perceiving::{Arrived, now, plan_arrival};
-use super::plan::Plan;
-use super::rows::{self, MessageRow, MirrorRow, ViewRow};
-use super::uid::{UpstreamUid, ViewUid, sequence_set};
-use super::view::{Audience, View};
+use super::timing::Sleepless;
+use super::uid::UpstreamUid;
 
-/// First pause before a new connection after a loss.
-const RETRY_FIRST: Duration = Duration::from_millis(500);
-/// Longest pause between attempts.
-const RETRY_MOST: Duration = Duration::from_secs(60);
-/// IDLE is renewed this often; a dead connection is noticed no later.
-const IDLE_RENEW: Duration = Duration::from_secs(60);
-/// New messages committed at once.
-const ARRIVALS_PER_COMMIT: usize = 32;
-/// UIDs named in one FETCH while catching up.
-const UIDS_PER_FETCH: usize = 200;
-/// How long new mail waits for a client's own message that is entering INBOX.
-const ARRIVALS_WAIT: Duration = Duration::from_secs(30);
-/// A loss of more than one in this many messages is confirmed on a second
-/// connection before anyone is told.
-const SUDDEN_LOSS: usize = 5;
-/// Smaller mailboxes lose what they lose.
-const SUDDEN_LOSS_MIN: usize = 10;
-/// View UIDVALIDITY counts seconds from 2025-01-01, and so stays below 2^31
-/// for decades.
-const VALIDITY_EPOCH: i64 = 1_735_689_600;
+/// Expunges that come one by one are looked at together, once the provider
+/// paused for this long.
+const QUIET: Duration = Duration::from_millis(30);
 
 /// Runs until `shutdown` becomes true.
 pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
-    let mut pause = RETRY_FIRST;
+    let timing = mirror.pool.timing().clone();
+    let mut pause = timing.retry_first;
+    // A request that no connection has begun.
+    let mut waiting: Option<Op> = None;
+    // Compared over all connections: the machine may sleep between two.
+    let mut sleepless = Sleepless::new(&timing.clock);
     loop {
-        let started = Instant::now();
+        let mut lived = None;
         let ended = tokio::select! {
-            ended = attempt(&mirror, &mut ops) => ended,
+            ended = attempt(&mirror, &mut ops, &mut waiting, &mut sleepless, &mut lived) => ended,
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
         let why = match ended {
@@ -59,28 +41,40 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
                 tracing::error!(account = %mirror.account, "{why}");
                 mirror.health.send_replace(Health::Refused(why.clone()));
                 tokio::select! {
-                    () = answer_all(&mut ops, &why, None) => return,
+                    () = answer_all(&mut ops, &mut waiting, &why, None) => return,
                     _ = shutdown.wait_for(|stop| *stop) => return,
                 }
             }
             Err(WatchError::Lost(why)) => why,
         };
         tracing::warn!(account = %mirror.account, "the provider's IMAP connection is gone: {why}");
-        mirror.health.send_replace(Health::Down(why.clone()));
         mirror.pool.sweep(true);
-        if started.elapsed() > RETRY_MOST {
-            pause = RETRY_FIRST;
+        if sleepless.slept() {
+            mirror.pool.slept();
         }
+        let lived = lived.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+        if lived > timing.retry_most {
+            pause = timing.retry_first;
+        }
+        if lived >= timing.steady {
+            // Sessions wait for the new connection instead of a refusal.
+            mirror.health.send_replace(Health::Starting);
+            continue;
+        }
+        mirror.health.send_replace(Health::Down(why.clone()));
         tokio::select! {
-            () = answer_all(&mut ops, &why, Some(pause)) => {}
+            () = answer_all(&mut ops, &mut waiting, &why, Some(pause)) => {}
             _ = shutdown.wait_for(|stop| *stop) => return,
         }
-        pause = (pause * 2).min(RETRY_MOST);
+        pause = (pause * 2).min(timing.retry_most);
     }
 }
 
 /// Answers every request that the provider can't be reached, for a while.
-async fn answer_all(ops: &mut mpsc::Receiver<Op>, why: &str, during: Option<Duration>) {
+async fn answer_all(ops: &mut mpsc::Receiver<Op>, waiting: &mut Option<Op>, why: &str, during: Option<Duration>) {
+    if let Some(op) = waiting.take() {
+        op.fail(OpError::Unavailable(why.to_owned()));
+    }
     let end = async {
         match during {
             Some(d) => tokio::time::sleep(d).await,
@@ -110,12 +104,45 @@ impl Op {
             | Op::MarkEntries(.., r)
             | Op::DropEntries(.., r)
             | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r) => drop(r.send(Err(e))),
             Op::CopyOut(.., r) => drop(r.send(Err(e))),
             Op::Relane(.., r) => drop(r.send(Err(e))),
             Op::Backfill(.., r) => drop(r.send(Err(e))),
+        }
+    }
+}
+
+impl Op {
+    /// Whether the session that asked no longer waits. It was told NO, so
+    /// that nothing may happen any more.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Op::Sync(r)
+            | Op::Store(.., r)
+            | Op::StoreLocal(.., r)
+            | Op::MarkEntries(.., r)
+            | Op::DropEntries(.., r)
+            | Op::Expunge(.., r)
+            | Op::Correct(.., r)
+            | Op::Undo(_, r)
+            | Op::PostLocal(.., r)
+            | Op::RemoveLocals(.., r)
+            | Op::RemoveLocalNamed(_, r) => r.is_closed(),
+            Op::CopyOut(.., r) => r.is_closed(),
+            Op::Relane(.., r) => r.is_closed(),
+            Op::Backfill(.., r) => r.is_closed(),
+        }
+    }
+
+    /// The messages that it takes out of INBOX at our own wish.
+    fn removes(&self) -> BTreeSet<UpstreamUid> {
+        match self {
+            Op::Expunge(uids, _) | Op::CopyOut(uids, _, true, _) => uids.iter().copied().collect(),
+            _ => BTreeSet::new(),
         }
     }
 }
@@ -143,14 +170,21 @@ impl From<OpError> for WatchError {
     }
 }
 
-async fn attempt(mirror: &Arc<Mirror>, ops: &mut mpsc::Receiver<Op>) -> Result<(), WatchError> {
+async fn attempt(
+    mirror: &Arc<Mirror>,
+    ops: &mut mpsc::Receiver<Op>,
+    waiting: &mut Option<Op>,
+    sleepless: &mut Sleepless,
+    lived: &mut Option<Instant>,
+) -> Result<(), WatchError> {
     let connection = mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
     let mut watcher = Watcher::new(mirror.clone(), connection);
     watcher.prepare().await?;
     watcher.select().await?;
+    *lived = Some(Instant::now());
     mirror.health.send_replace(Health::Live);
     tracing::info!(account = %mirror.account, messages = watcher.order.len(), "INBOX is mirrored");
-    watcher.serve(ops).await
+    watcher.serve(ops, waiting, sleepless).await
 }
 
 /// The watching connection and what it knows of sequence numbers.
@@ -158,481 +192,168 @@ pub(super) struct Watcher {
     pub(super) mirror: Arc<Mirror>,
     pub(super) connection: Connection,
     /// UIDs in the order of this connection's sequence numbers.
-    order: Vec<UpstreamUid>,
-    exists: usize,
-    gone: Vec<UpstreamUid>,
-    flags: BTreeMap<UpstreamUid, Vec<String>>,
+    pub(super) order: Vec<UpstreamUid>,
+    pub(super) exists: usize,
+    /// `order` contradicted what the provider said, or may have.
+    pub(super) unsure: bool,
+    /// EXISTS and our own count, where learning anew didn't make them equal: a
+    /// provider that leaves a message out is not asked again and again.
+    pub(super) accepted: Option<(usize, usize)>,
+    pub(super) gone: Vec<UpstreamUid>,
+    pub(super) flags: BTreeMap<UpstreamUid, Vec<String>>,
+    /// What the request in hand removes.
+    pub(super) own: BTreeSet<UpstreamUid>,
+    /// A second connection contradicted this one, which selects anew.
+    pub(super) contradicted: bool,
+}
+
+/// What ended a wait.
+enum Woken {
+    Op(Op),
+    /// Nobody can ask any more.
+    Closed,
+    /// Something has to be looked at, or it is time to.
+    Look,
+    /// The provider answered IDLE by itself.
+    Over(Status),
 }
 
 impl Watcher {
     fn new(mirror: Arc<Mirror>, connection: Connection) -> Watcher {
-        Watcher { mirror, connection, order: Vec::new(), exists: 0, gone: Vec::new(), flags: BTreeMap::new() }
+        Watcher {
+            mirror,
+            connection,
+            order: Vec::new(),
+            exists: 0,
+            unsure: false,
+            accepted: None,
+            gone: Vec::new(),
+            flags: BTreeMap::new(),
+            own: BTreeSet::new(),
+            contradicted: false,
+        }
     }
 
-    /// Learns delimiter and prefix, refuses a collision of names.
-    async fn prepare(&mut self) -> Result<(), WatchError> {
-        let mut prefix = String::new();
-        let mut delimiter = '/';
-        if self.connection.capabilities().has("NAMESPACE") {
-            let outcome = self.connection.run(b"NAMESPACE").await?.ok()?;
-            for u in &outcome.untagged {
-                if let Some((p, d)) = super::scan::personal_namespace(&u.text) {
-                    (prefix, delimiter) = (p, d);
-                }
-            }
-        } else {
-            let outcome = self.connection.run(b"LIST \"\" \"\"").await?.ok()?;
-            for u in &outcome.untagged {
-                if let UntaggedData::List { delimiter: Some(d), .. } = u.parse() {
-                    delimiter = d as char;
-                }
-            }
-        }
-        let lanes = LaneMap::new(self.mirror.settings.lanes, delimiter, &prefix);
-        let wanted = super::pass::quote(lanes.parent().as_bytes());
-        let outcome = self.connection.run(&[b"LIST \"\" ".as_slice(), &wanted].concat()).await?.ok()?;
-        for u in &outcome.untagged {
-            if let UntaggedData::List { name, .. } = u.parse()
-                && lanes.owns(&name)
-            {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                return Err(WatchError::Refused(format!(
-                    "the provider has a mailbox called {name:?}, where the lanes would be shown: rename it there"
-                )));
-            }
-        }
-        self.mirror.state().lanes = Some(lanes);
-        Ok(())
-    }
-
-    /// Selects INBOX and brings the mirror to what the provider has.
-    async fn select(&mut self) -> Result<(), WatchError> {
-        let selected = self.connection.select(b"INBOX", false).await?;
-        let known = self.mirror.state().uidvalidity;
-        let first = known.is_none();
-        let mut rejoin: HashMap<(Option<String>, String, u64), MessageRow> = HashMap::new();
-        if known != Some(selected.uidvalidity) {
-            rejoin = self.reset(selected.uidvalidity).await?;
-        }
-        self.ensure_views().await?;
-        self.exists = selected.exists as usize;
-        self.resync(first, rejoin).await
-    }
-
-    /// Starts over under a new UIDVALIDITY of the provider; answers what was
-    /// known, so that messages find their lanes again.
-    async fn reset(
+    /// Serves requests and watches, until the connection ends. A request that
+    /// wasn't begun when it did stays in `waiting`.
+    async fn serve(
         &mut self,
-        uidvalidity: u32,
-    ) -> Result<HashMap<(Option<String>, String, u64), MessageRow>, WatchError> {
-        let mut plan = Plan::new(&self.mirror.account);
-        let mut rejoin = HashMap::new();
-        let old: Vec<UpstreamUid> = {
-            let state = self.mirror.state();
-            for m in state.messages.values() {
-                rejoin.insert((m.row.message_id.clone(), m.row.date.clone(), m.row.size), (*m.row).clone());
-            }
-            for uid in state.messages.keys() {
-                plan.forget(&state, *uid);
-            }
-            state.messages.keys().copied().collect()
-        };
-        let key = rows::mirror_key(&self.mirror.account);
-        plan.json(Table::Meta, key, &MirrorRow { uidvalidity })?;
-        let raised: Vec<(rows::ViewId, u32)> = if old.is_empty() {
-            Vec::new()
-        } else {
-            let state = self.mirror.state();
-            state.views.iter().map(|(id, v)| (*id, fresh_validity().max(v.uidvalidity + 1))).collect()
-        };
-        for (id, validity) in &raised {
-            let row = ViewRow { uidvalidity: *validity, next: ViewUid::FIRST };
-            plan.json(Table::View, rows::view_key(&self.mirror.account, *id), &row)?;
-        }
-        plan.execute(&self.mirror).await?;
-        let mut locals = Plan::new(&self.mirror.account);
-        {
-            let mut state = self.mirror.state();
-            state.uidvalidity = Some(uidvalidity);
-            let numbers: Vec<u32> = state.locals.keys().copied().collect();
-            for (id, validity) in raised {
-                state.views.insert(id, View::new(validity));
-            }
-            // Notices stay: they are shown anew under the new UIDVALIDITY.
-            if !old.is_empty() {
-                for n in numbers {
-                    let inbox = (Audience::People, Place::Inbox);
-                    locals.push(&state, inbox, super::view::Source::Local(n))?;
-                }
-            }
-        }
-        locals.execute(&self.mirror).await?;
-        Ok(rejoin)
-    }
-
-    async fn ensure_views(&mut self) -> Result<(), WatchError> {
-        let mut plan = Plan::new(&self.mirror.account);
-        let mut made = Vec::new();
-        {
-            let state = self.mirror.state();
-            let Some(lanes) = &state.lanes else { return Ok(()) };
-            for audience in Audience::BOTH {
-                for place in lanes.places() {
-                    let id = (audience, place);
-                    if state.views.contains_key(&id) {
-                        continue;
-                    }
-                    let validity = fresh_validity();
-                    let row = ViewRow { uidvalidity: validity, next: ViewUid::FIRST };
-                    plan.json(Table::View, rows::view_key(&self.mirror.account, id), &row)?;
-                    made.push((id, validity));
-                }
-            }
-        }
-        plan.execute(&self.mirror).await?;
-        let mut state = self.mirror.state();
-        for (id, validity) in made {
-            state.views.insert(id, View::new(validity));
-        }
-        Ok(())
-    }
-
-    /// Compares every UID and flag with the provider.
-    async fn resync(
-        &mut self,
-        first: bool,
-        mut rejoin: HashMap<(Option<String>, String, u64), MessageRow>,
+        ops: &mut mpsc::Receiver<Op>,
+        waiting: &mut Option<Op>,
+        sleepless: &mut Sleepless,
     ) -> Result<(), WatchError> {
-        let mut there = self.uids_and_flags().await?;
-        self.order = there.iter().map(|(u, _)| *u).collect();
-        let set: BTreeSet<UpstreamUid> = self.order.iter().copied().collect();
-        let mut lost: Vec<UpstreamUid> =
-            self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
-        let known = self.mirror.state().messages.len();
-        if known >= SUDDEN_LOSS_MIN && lost.len() * SUDDEN_LOSS > known {
-            let second = self.confirm().await?;
-            lost.retain(|u| !second.contains(u));
-        }
-        self.gone.extend(lost);
-        self.flags.extend(there.drain(..));
-        let missing: Vec<UpstreamUid> = {
-            let state = self.mirror.state();
-            self.order.iter().filter(|u| !state.messages.contains_key(u)).copied().collect()
-        };
-        let perceive = !first || self.mirror.perceives_existing();
-        for chunk in missing.chunks(UIDS_PER_FETCH) {
-            let numbers: Vec<u32> = chunk.iter().map(|u| u.get()).collect();
-            self.fetch_new(&sequence_set(&numbers), perceive, &mut rejoin).await?;
-        }
-        self.settle().await?;
-        self.relocate().await
-    }
-
-    async fn uids_and_flags(&mut self) -> Result<Vec<(UpstreamUid, Vec<String>)>, WatchError> {
-        let mut list = Vec::with_capacity(self.exists);
-        if self.exists == 0 {
-            return Ok(list);
-        }
-        let outcome = self.connection.run(b"UID FETCH 1:* (UID FLAGS)").await?.ok()?;
-        for u in &outcome.untagged {
-            match u.parse() {
-                UntaggedData::Fetch { items, .. } => {
-                    if let (Some(uid), Some(flags)) = (items.uid.and_then(UpstreamUid::new), &items.flags) {
-                        list.push((uid, strings(flags)));
-                    }
-                }
-                other => self.absorb_data(other),
+        let mut idles = self.connection.capabilities().has("IDLE");
+        loop {
+            while let Some(op) = waiting.take().or_else(|| ops.try_recv().ok()) {
+                self.serve_one(op).await?;
             }
-        }
-        list.sort_by_key(|(u, _)| *u);
-        list.dedup_by_key(|(u, _)| *u);
-        Ok(list)
-    }
-
-    /// Which UIDs a second connection sees.
-    async fn confirm(&mut self) -> Result<BTreeSet<UpstreamUid>, WatchError> {
-        let mut second = self.mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
-        second.select(b"INBOX", true).await?;
-        let outcome = second.run(b"UID FETCH 1:* (UID)").await?.ok()?;
-        let uids = outcome.untagged.iter().filter_map(|u| match u.parse() {
-            UntaggedData::Fetch { items, .. } => items.uid.and_then(UpstreamUid::new),
-            _ => None,
-        });
-        Ok(uids.collect())
-    }
-
-    /// Moves stamped messages whose lane the preset now shows elsewhere.
-    async fn relocate(&mut self) -> Result<(), WatchError> {
-        let mut plan = Plan::new(&self.mirror.account);
-        {
-            let state = self.mirror.state();
-            let Some(lanes) = state.lanes.clone() else { return Ok(()) };
-            let places = lanes.places();
-            for (uid, m) in &state.messages {
-                let want = match m.row.lane {
-                    _ if m.row.by_person && places.contains(&m.row.place) => m.row.place,
-                    Some(lane) => lanes.place(lane),
-                    None if places.contains(&m.row.place) => m.row.place,
-                    None => Place::Inbox,
-                };
-                if want == m.row.place {
+            self.settle().await?;
+            let began = Instant::now();
+            if idles && !self.begin_idle().await? {
+                idles = false;
+            }
+            let woken = self.wait(ops, idles, sleepless).await?;
+            match woken {
+                Woken::Closed => return Ok(()),
+                Woken::Over(status) => {
+                    self.connection.idle_over();
+                    // Asked again at once it would only end again.
+                    idles = status == Status::Ok && began.elapsed() >= self.mirror.pool.timing().idle_least;
                     continue;
                 }
-                let source = super::view::Source::Upstream(*uid);
-                for audience in Audience::BOTH {
-                    let old = (audience, m.row.place);
-                    if let Some(v) = state.views.get(&old).and_then(|v| v.uid_of(source)) {
-                        plan.remove(old, v);
-                    }
-                    plan.push(&state, (audience, want), source)?;
-                }
-                let row = MessageRow { place: want, ..(*m.row).clone() };
-                plan.message(*uid, super::mirror::Message { row: Arc::new(row), ..m.clone() })?;
+                Woken::Op(op) => *waiting = Some(op),
+                Woken::Look if !idles => self.noop().await?,
+                Woken::Look => {}
             }
-        }
-        Ok(plan.execute(&self.mirror).await?)
-    }
-
-    /// Serves requests and watches, until the connection ends.
-    async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<(), WatchError> {
-        let can_idle = self.connection.capabilities().has("IDLE");
-        let wait = if can_idle { IDLE_RENEW } else { self.mirror.settings.poll };
-        loop {
-            self.settle().await?;
-            if can_idle {
-                self.connection.idle_start().await?;
-            }
-            let renew = tokio::time::sleep(wait);
-            tokio::pin!(renew);
-            let op = loop {
-                tokio::select! {
-                    op = ops.recv() => match op {
-                        None => return Ok(()),
-                        Some(op) => break Some(op),
-                    },
-                    response = self.connection.next_response(), if can_idle => {
-                        self.absorb_response(response?)?;
-                        if self.exists > self.order.len() {
-                            break None;
-                        }
-                        self.settle().await?;
-                    }
-                    () = &mut renew => break None,
-                }
-            };
-            if can_idle {
-                let outcome = self.connection.idle_done().await?;
-                self.absorb_all(&outcome.untagged);
-            } else if op.is_none() {
-                self.noop().await?;
+            if idles {
+                self.end_idle().await?;
             }
             self.mirror.pool.sweep(false);
-            self.settle().await?;
-            let mut next = op;
-            while let Some(op) = next {
-                self.handle(op).await?;
-                next = ops.try_recv().ok();
+            if std::mem::take(&mut self.contradicted) {
+                self.select().await?;
             }
         }
     }
 
-    pub(super) async fn noop(&mut self) -> Result<(), WatchError> {
-        let outcome = self.connection.run(b"NOOP").await?.ok()?;
+    async fn serve_one(&mut self, op: Op) -> Result<(), WatchError> {
+        if op.is_abandoned() {
+            return Ok(());
+        }
+        self.own = op.removes();
+        let done = self.handle(op).await;
+        self.own.clear();
+        done
+    }
+
+    /// Begins IDLE; false where the provider refuses it.
+    async fn begin_idle(&mut self) -> Result<bool, WatchError> {
+        match self.connection.idle_start().await {
+            Ok(()) => Ok(true),
+            Err(e) if e.ends_connection() => Err(e.into()),
+            Err(e) => {
+                tracing::info!(account = %self.mirror.account, "the provider is polled, since IDLE is refused: {e}");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn end_idle(&mut self) -> Result<(), WatchError> {
+        let alive = self.mirror.pool.timing().alive;
+        let outcome = tokio::time::timeout(alive, self.connection.idle_done())
+            .await
+            .map_err(|_| WatchError::Lost("no answer to the end of IDLE in time".into()))??;
         self.absorb_all(&outcome.untagged);
         Ok(())
     }
 
-    fn absorb_response(&mut self, response: Response) -> Result<(), WatchError> {
-        match response {
-            Response::Untagged(u) => {
-                if let UntaggedData::Bye { text } = u.parse() {
-                    return Err(WatchError::Lost(String::from_utf8_lossy(&text).into_owned()));
-                }
-                self.absorb(&u);
-                Ok(())
-            }
-            // IDLE ended by the server: the next command shows whether it lives.
-            Response::Tagged { .. } => Err(WatchError::Lost("the provider ended IDLE by itself".into())),
-            Response::Continue(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn absorb_all(&mut self, list: &[Untagged]) {
-        for u in list {
-            self.absorb(u);
-        }
-    }
-
-    fn absorb(&mut self, u: &Untagged) {
-        self.absorb_data(u.parse());
-    }
-
-    fn absorb_data(&mut self, data: UntaggedData) {
-        match data {
-            UntaggedData::Exists(n) => self.exists = n as usize,
-            UntaggedData::Expunge(seq) => {
-                let at = (seq as usize).wrapping_sub(1);
-                if at < self.order.len() {
-                    self.gone.push(self.order.remove(at));
-                }
-                self.exists = self.exists.saturating_sub(1);
-            }
-            UntaggedData::Fetch { seq, items } => {
-                let by_seq = || self.order.get((seq as usize).wrapping_sub(1)).copied();
-                let uid = items.uid.and_then(UpstreamUid::new).or_else(by_seq);
-                if let (Some(uid), Some(flags)) = (uid, items.flags) {
-                    self.flags.insert(uid, strings(&flags));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Makes the mirror what was absorbed: losses, flags, arrivals.
-    pub(super) async fn settle(&mut self) -> Result<(), WatchError> {
-        if !self.gone.is_empty() {
-            let mut plan = Plan::new(&self.mirror.account);
-            {
-                let state = self.mirror.state();
-                for uid in self.gone.drain(..) {
-                    if state.messages.contains_key(&uid) {
-                        plan.forget(&state, uid);
-                    }
-                }
-            }
-            plan.execute(&self.mirror).await?;
-        }
-        if !self.flags.is_empty() {
-            let mut changed = false;
-            {
-                let mut state = self.mirror.state();
-                for (uid, flags) in std::mem::take(&mut self.flags) {
-                    let flags = state.intern(flags);
-                    let clock = state.clock + 1;
-                    if let Some(m) = state.messages.get_mut(&uid)
-                        && m.flags != flags
-                    {
-                        m.flags = flags;
-                        m.flags_at = clock;
-                        state.clock = clock;
-                        changed = true;
-                    }
-                }
-            }
-            if changed {
-                self.mirror.announce();
-            }
-        }
-        if self.exists > self.order.len() {
-            let from = self.order.last().map_or(1, |u| u.get().saturating_add(1));
-            self.mirror.perceiving.send_replace(true);
-            let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
-            self.mirror.perceiving.send_replace(false);
-            fetched?;
-        }
-        self.mirror.state().synced = Some(Instant::now());
-        Ok(())
-    }
-
-    /// Fetches and places messages that the mirror doesn't have yet.
-    async fn fetch_new(
+    /// Waits for a request, for news, or for the time to look.
+    async fn wait(
         &mut self,
-        set: &str,
-        perceive: bool,
-        rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>,
-    ) -> Result<(), WatchError> {
-        let mirror = self.mirror.clone();
-        // A client's own message may be entering: it says where it belongs.
-        let _entering = tokio::time::timeout(ARRIVALS_WAIT, mirror.arrivals.lock()).await;
-        let with_body = perceive || !rejoin.is_empty();
-        let body = if with_body { format!(" BODY.PEEK[]<0.{MAX_READ}>") } else { String::new() };
-        let command = format!("UID FETCH {set} (UID FLAGS RFC822.SIZE INTERNALDATE{body})");
-        let tag = self.connection.send(command.as_bytes()).await?;
-        let mut batch: Vec<Arrived> = Vec::new();
+        ops: &mut mpsc::Receiver<Op>,
+        idles: bool,
+        sleepless: &mut Sleepless,
+    ) -> Result<Woken, WatchError> {
+        let timing = self.mirror.pool.timing().clone();
+        let renew = tokio::time::sleep(if idles { timing.idle_renew } else { self.mirror.settings.poll });
+        tokio::pin!(renew);
         loop {
-            let response = tokio::time::timeout(super::mirror::OP_TIMEOUT, self.connection.next_response())
-                .await
-                .map_err(|_| WatchError::Lost("no answer to a FETCH in time".into()))??;
-            match response {
-                Response::Tagged { tag: Some(t), status, text, .. } if t == tag => {
-                    if status != Status::Ok {
-                        return Err(WatchError::Lost(format!("FETCH: {}", String::from_utf8_lossy(&text))));
+            tokio::select! {
+                op = ops.recv() => return Ok(op.map_or(Woken::Closed, Woken::Op)),
+                response = self.connection.next_response(), if idles => {
+                    if let Some(status) = self.absorb_response(response?)? {
+                        return Ok(Woken::Over(status));
                     }
-                    break;
-                }
-                Response::Tagged { .. } | Response::Continue(_) => {}
-                Response::Untagged(u) => match u.parse() {
-                    UntaggedData::Fetch { items, seq } => match arrived(&items, with_body) {
-                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => batch.push(a),
-                        _ => self.absorb_data(UntaggedData::Fetch { items, seq }),
-                    },
-                    UntaggedData::Bye { text } => {
-                        return Err(WatchError::Lost(String::from_utf8_lossy(&text).into_owned()));
+                    if !self.gone.is_empty() && let Some(status) = self.gather().await? {
+                        return Ok(Woken::Over(status));
                     }
-                    other => self.absorb_data(other),
-                },
-            }
-            if batch.len() >= ARRIVALS_PER_COMMIT {
-                self.place(&mut batch, perceive, rejoin).await?;
-            }
-        }
-        self.place(&mut batch, perceive, rejoin).await
-    }
-
-    async fn place(
-        &mut self,
-        batch: &mut Vec<Arrived>,
-        perceive: bool,
-        rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>,
-    ) -> Result<(), WatchError> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        batch.sort_by_key(|a| a.uid);
-        let mut plan = Plan::new(&self.mirror.account);
-        {
-            let mut state = self.mirror.state();
-            for mut a in batch.drain(..) {
-                if self.order.last().is_none_or(|last| *last < a.uid) {
-                    self.order.push(a.uid);
+                    if self.exists != self.order.len() {
+                        return Ok(Woken::Look);
+                    }
+                    self.settle().await?;
+                    if self.contradicted {
+                        return Ok(Woken::Look);
+                    }
                 }
-                let known = known_row(rejoin, &a);
-                if !perceive && known.is_none() {
-                    a.prefix = None;
+                () = tokio::time::sleep(timing.tick) => {
+                    if sleepless.slept() {
+                        self.mirror.pool.slept();
+                        return Err(WatchError::Lost("this machine slept".into()));
+                    }
                 }
-                plan_arrival(&self.mirror, &mut state, &mut plan, a, known)?;
+                () = &mut renew => return Ok(Woken::Look),
             }
         }
-        Ok(plan.execute(&self.mirror).await?)
     }
-}
 
-fn known_row(rejoin: &mut HashMap<(Option<String>, String, u64), MessageRow>, a: &Arrived) -> Option<MessageRow> {
-    if rejoin.is_empty() {
-        return None;
+    /// Takes in what follows an EXPUNGE at once, so that a flood of them
+    /// counts as one loss.
+    async fn gather(&mut self) -> Result<Option<Status>, WatchError> {
+        for _ in 0..self.order.len() {
+            let Ok(response) = tokio::time::timeout(QUIET, self.connection.next_response()).await else { break };
+            if let Some(status) = self.absorb_response(response?)? {
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
     }
-    let id = a.prefix.as_deref().and_then(super::scan::message_id);
-    rejoin.remove(&(id, a.date.clone(), a.size)).or_else(|| rejoin.remove(&(None, a.date.clone(), a.size)))
-}
-
-fn arrived(items: &FetchItems, with_body: bool) -> Option<Arrived> {
-    let uid = items.uid.and_then(UpstreamUid::new)?;
-    let size = items.size?;
-    let date = String::from_utf8_lossy(items.internaldate.as_ref()?).into_owned();
-    let body = items.other.iter().find(|(name, _)| name.to_ascii_uppercase().starts_with(b"BODY["));
-    let prefix = match body {
-        Some((_, Value::Literal(b) | Value::Quoted(b))) => Some(b.to_vec()),
-        Some((_, Value::Raw(_) | Value::Nil)) if with_body => Some(Vec::new()),
-        _ => None,
-    };
-    let flags = items.flags.as_ref().map(|f| strings(f)).unwrap_or_default();
-    Some(Arrived { uid, flags, size, date, prefix })
-}
-
-fn strings(flags: &[bytes::Bytes]) -> Vec<String> {
-    flags.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect()
-}
-
-fn fresh_validity() -> u32 {
-    u32::try_from((now() - VALIDITY_EPOCH).max(1)).unwrap_or(1).min(i32::MAX as u32)
 }

@@ -221,6 +221,11 @@ impl Connection {
         self.deadline = silence;
     }
 
+    /// After how much silence waiting commands give up.
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// A tag that no command of this connection had, for commands that are
     /// written raw.
     pub fn fresh_tag(&mut self) -> String {
@@ -333,6 +338,24 @@ impl Connection {
             }
             self.fill().await?;
         }
+    }
+
+    /// As [`next_piece`](Self::next_piece), within the deadline.
+    pub async fn piece_in_time(&mut self) -> Result<Piece, ImapError> {
+        let deadline = self.deadline;
+        tokio::time::timeout(deadline, self.next_piece()).await.map_err(|_| ImapError::Timeout)?
+    }
+
+    /// As [`next_response`](Self::next_response), within the deadline.
+    pub async fn response_in_time(&mut self) -> Result<Response, ImapError> {
+        let deadline = self.deadline;
+        tokio::time::timeout(deadline, self.next_response()).await.map_err(|_| ImapError::Timeout)?
+    }
+
+    /// A response that was read while a continuation was waited for. Whoever
+    /// reads by pieces takes these first.
+    pub fn take_pending(&mut self) -> Option<Response> {
+        self.pending.pop_front()
     }
 
     /// The next whole response, without a deadline (so that IDLE can wait).

@@ -1,6 +1,7 @@
 //! Mail that clients trip over, all of it with a Message-ID and CRLF.
 
 use crate::common::mail::{Message, date, message, with_fields};
+use crate::common::world::World;
 
 /// A message given whole, but for Date and Message-ID.
 fn raw(id: &str, fields: &str, body: &[u8]) -> Message {
@@ -10,7 +11,7 @@ fn raw(id: &str, fields: &str, body: &[u8]) -> Message {
 }
 
 /// Messages to `to`, each hard in a way of its own.
-pub(crate) fn hard(to: &str) -> Vec<Message> {
+fn hard(to: &str) -> Vec<Message> {
     let from = "Ann <ann@example.com>";
     let fields = format!("From: {from}\r\nTo: {to}\r\n");
     let long = "0123456789 ".repeat(80);
@@ -54,4 +55,18 @@ pub(crate) fn hard(to: &str) -> Vec<Message> {
             "Buy now. Unsubscribe at any time.",
         ),
     ]
+}
+
+/// Delivers the corpus to Alice, and waits until all of it is in its lanes.
+#[track_caller]
+pub(crate) fn delivered(world: &World) -> Vec<Message> {
+    let mails = hard(&world.alice.address);
+    for mail in &mails {
+        world.dovecot.deliver("alice", "ann@example.com", &mail.octets);
+    }
+    let mut session = world.person(&world.alice);
+    for mail in &mails {
+        world.lane_of(&mut session, &mail.id);
+    }
+    mails
 }

@@ -4,7 +4,7 @@ use crate::clients_of;
 use crate::common::mail::message;
 use crate::common::program::{Ran, run};
 use crate::common::world::World;
-use crate::corpus::hard;
+use crate::corpus::delivered;
 use crate::holdings::at_the_provider;
 
 struct Curl {
@@ -46,14 +46,8 @@ impl Curl {
 #[test]
 fn curl_reads_searches_sections_and_commands_over_tls_and_starttls() {
     let world = World::start();
-    let mails = hard(&world.alice.address);
-    for mail in &mails {
-        world.dovecot.deliver("alice", "ann@example.com", &mail.octets);
-    }
+    let mails = delivered(&world);
     let mut session = world.person(&world.alice);
-    for mail in &mails {
-        world.lane_of(&mut session, &mail.id);
-    }
     let before = at_the_provider(&world.dovecot, "alice");
     for curl in [Curl::tls(&world), Curl::starttls(&world)] {
         let get = |path: &str| curl.run(path, &[]).ok();

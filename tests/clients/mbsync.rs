@@ -7,7 +7,7 @@ use crate::clients_of::{self, Login};
 use crate::common::mail::{message, stamp, unstamped};
 use crate::common::program::run;
 use crate::common::world::{LANES, World};
-use crate::corpus::hard;
+use crate::corpus::delivered;
 use crate::holdings::{Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs, without_field};
 
 /// What mbsync sends in a run that changes nothing and fetches no message.
@@ -120,17 +120,11 @@ fn another(lane: &str) -> &'static str {
 #[test]
 fn mbsync_two_way_stores_what_a_direct_run_stores_and_settles_after_every_change() {
     let world = World::start();
-    let mails = hard(&world.alice.address);
+    let mails = delivered(&world);
     let mut direct = world.dovecot.direct("alice");
-    for mail in &mails {
-        world.dovecot.deliver("alice", "ann@example.com", &mail.octets);
-    }
     let older = message("ann@example.com", &world.alice.address, "Older", "Filed.");
     assert!(direct.append("Archive", "\\Seen \\Answered", &older.octets).status.starts_with("OK"));
     let mut session = world.person(&world.alice);
-    for mail in &mails {
-        world.lane_of(&mut session, &mail.id);
-    }
     let through = Mbsync::new(&world, "mbs", &clients_of::through(&world));
     // A run at Dovecot itself, with Maildirs of its own.
     let compare = |number: usize| {

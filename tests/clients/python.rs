@@ -29,11 +29,3 @@ pub(crate) fn python() -> PathBuf {
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/py").join(name)
 }
-
-/// Runs a script of ours with what is in the private environment.
-#[track_caller]
-pub(crate) fn script_with_packages(name: &str, arguments: &[&str]) -> Ran {
-    let mut command = Command::new(python());
-    command.arg(path(name)).args(arguments);
-    finish(command, b"")
-}

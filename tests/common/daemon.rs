@@ -1,6 +1,5 @@
 //! A program that runs beside the test and is ended by its process id.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -16,14 +15,6 @@ use super::PATIENCE;
 /// How many of the last lines of its log are shown when a test fails.
 const SHOWN_LINES: usize = 60;
 
-/// A command for `program` that ends with this process, should it be killed
-/// before it can end what it started.
-pub(crate) fn bound_to_us(ask: Signal, program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("setpriv");
-    command.arg("--pdeathsig").arg(ask.as_str().trim_start_matches("SIG")).arg("--").arg(program);
-    command
-}
-
 /// A running program, leader of its own process group.
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -34,6 +25,28 @@ pub(crate) struct Daemon {
     /// What asks it to end.
     ask: Signal,
     ended: bool,
+    guard: Guard,
+}
+
+/// Ends a process group when this process is killed before it can.
+#[derive(Debug)]
+struct Guard(Child);
+
+impl Guard {
+    fn of(group: u32) -> Guard {
+        // Its input ends when nobody is left who holds the other end.
+        let script = format!("read; kill -TERM -- -{group}; sleep 3; kill -KILL -- -{group}");
+        let mut command = Command::new("/bin/bash");
+        command.arg("-c").arg(script).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Guard(command.process_group(0).spawn().expect("/bin/bash"))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Daemon {
@@ -43,7 +56,8 @@ impl Daemon {
         let err = out.try_clone().unwrap();
         command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         let child = command.spawn().unwrap_or_else(|e| panic!("{name} can't be started: {e}; see tests/run"));
-        Daemon { name, child, logs: vec![log.to_owned()], ask, ended: false }
+        let guard = Guard::of(child.id());
+        Daemon { name, child, logs: vec![log.to_owned()], ask, ended: false, guard }
     }
 
     /// Names a further log.

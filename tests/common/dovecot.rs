@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use super::daemon::{Daemon, bound_to_us};
+use super::daemon::Daemon;
 use super::imap::Imap;
 use super::scratch::{Scratch, free_port};
 use super::smtp::Smtp;
@@ -55,7 +56,7 @@ impl Dovecot {
 
     /// Starts it again.
     pub(crate) fn resume(&mut self) {
-        let mut command = bound_to_us(Signal::SIGQUIT, "dovecot");
+        let mut command = Command::new("dovecot");
         command.arg("-F").arg("-c").arg(self.root.join("etc/dovecot.conf"));
         let log = self.root.join("dovecot.out");
         let mut daemon =

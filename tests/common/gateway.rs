@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::daemon::{Daemon, bound_to_us};
+use super::daemon::Daemon;
 use super::http::Browser;
 use super::program::{self, Ran};
 use super::scratch::{Scratch, free_port};
@@ -22,6 +22,7 @@ pub(crate) struct Gateway {
     pub(crate) imaps: u16,
     pub(crate) imap_starttls: u16,
     pub(crate) smtp: u16,
+    pub(crate) submission_starttls: u16,
     pub(crate) web: u16,
     /// Further variables of its environment.
     pub(crate) environment: Vec<(String, String)>,
@@ -37,16 +38,29 @@ impl Gateway {
     pub(crate) fn prepare(rest: &str) -> Gateway {
         let scratch = Scratch::new();
         let (imap, imaps, smtp, submissions, web) = (free_port(), free_port(), free_port(), free_port(), free_port());
-        let imap_starttls = free_port();
+        let (imap_starttls, submission_starttls) = (free_port(), free_port());
         let config = format!(
             "state_dir = \"state\"\ncerts_dir = \"certs\"\nhostname = \"localhost\"\n\n[listen]\n\
              imap_plain = [\"127.0.0.1:{imap}\"]\nimaps = [\"127.0.0.1:{imaps}\"]\n\
              imap_starttls = [\"127.0.0.1:{imap_starttls}\"]\n\
              smtp_plain = [\"127.0.0.1:{smtp}\"]\nsubmissions = [\"127.0.0.1:{submissions}\"]\n\
+             submission_starttls = [\"127.0.0.1:{submission_starttls}\"]\n\
              web = [\"127.0.0.1:{web}\"]\n\n{rest}"
         );
         let config = scratch.file("gateway.toml", config);
-        Gateway { daemon: None, config, imap, imaps, imap_starttls, smtp, web, environment: Vec::new(), scratch }
+        let environment = Vec::new();
+        Gateway {
+            daemon: None,
+            config,
+            imap,
+            imaps,
+            imap_starttls,
+            smtp,
+            submission_starttls,
+            web,
+            environment,
+            scratch,
+        }
     }
 
     /// Writes the configuration and starts.
@@ -62,7 +76,7 @@ impl Gateway {
     pub(crate) fn start(&mut self) {
         assert!(self.daemon.is_none(), "it runs already");
         let log = self.scratch.path().join("gateway.log");
-        let command = self.prepared(bound_to_us(Signal::SIGTERM, BINARY), &["serve"]);
+        let command = self.command(&["serve"]);
         let mut daemon = Daemon::start("tollgate", command, &log, Signal::SIGTERM);
         for port in [self.imap, self.imaps, self.imap_starttls, self.smtp, self.web] {
             daemon.wait_for_port(port);
@@ -72,10 +86,7 @@ impl Gateway {
 
     /// The binary with our configuration and nothing of the caller's own.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        self.prepared(Command::new(BINARY), arguments)
-    }
-
-    fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
         command.arg("--config").arg(&self.config).args(arguments);
         command.env_clear().envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "RUST_BACKTRACE"));
         command.env("HOME", self.scratch.path()).env("TOLLGATE_LOG", "debug");

@@ -40,11 +40,10 @@ pub(crate) fn header_length(octets: &[u8]) -> usize {
 /// The first value of a field, unfolded.
 pub(crate) fn header(octets: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&octets[..header_length(octets)]).replace("\r\n ", " ").replace("\r\n\t", " ");
-    let found = text.lines().find_map(|line| {
+    text.lines().find_map(|line| {
         let (field, value) = line.split_once(':')?;
         field.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-    });
-    found
+    })
 }
 
 /// The stamps at the beginning, and everything behind them.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use super::daemon::{Daemon, bound_to_us};
+use super::daemon::Daemon;
 use super::dovecot::Dovecot;
 use super::program;
 use super::scratch::{Scratch, free_port};
@@ -57,7 +57,7 @@ impl Postfix {
         check.arg("-c").arg(&etc).arg("check");
         program::finish(check, b"").ok();
         // Not `postfix start-fg`: that one detaches the master from what we started.
-        let mut command = bound_to_us(Signal::SIGTERM, "/usr/lib/postfix/sbin/master");
+        let mut command = Command::new("/usr/lib/postfix/sbin/master");
         command.arg("-c").arg(&etc).arg("-d");
         let log = root.join("postfix.out");
         let mut daemon = Daemon::start("postfix", command, &log, Signal::SIGTERM).with_log(root.join("log/mail.log"));

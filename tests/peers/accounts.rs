@@ -93,3 +93,17 @@ fn one_account_may_not_send_as_the_other_s_agent() {
     let reply = world.smtp(bob, &bob.agent).submit(&bob.address, &["ann@example.com"], &forged.octets);
     assert!(reply.starts_with('5'), "{reply}");
 }
+
+#[test]
+fn the_published_demo_keys_open_no_real_account() {
+    use tollgate::account::demo;
+    let world = World::start();
+    for key in [demo::PERSON_KEY, demo::AGENT_KEY] {
+        for user in [&world.alice.address, demo::ADDRESS] {
+            let mut session = Imap::connect(world.gateway.imap);
+            session.refused(&format!("LOGIN \"{user}\" \"{key}\""), "NO [AUTHENTICATIONFAILED]");
+        }
+    }
+    let page = world.gateway.browser().post("/sign-in", &[("account", &world.alice.address), ("pin", demo::PIN)]);
+    assert_ne!(page.status, 303);
+}

@@ -138,7 +138,7 @@ fn a_revoked_key_ends_its_sessions_and_its_holds_are_never_sent() {
     let rest = String::from_utf8_lossy(&agent.wire.rest()).into_owned();
     assert!(rest.contains("* BYE"), "{rest:?}");
     // The open DATA is refused, or the connection ends.
-    let _ = smtp.wire.try_send(&crate::common::smtp::stuffed(&mail.octets));
+    let _ = smtp.wire.try_send(crate::common::smtp::stuffed(&mail.octets));
     let rest = String::from_utf8_lossy(&smtp.wire.rest()).into_owned();
     assert!(!rest.contains("250 "), "{rest}");
     let mut session = crate::common::imap::Imap::connect(world.gateway.imap);

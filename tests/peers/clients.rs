@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::common::eventually;
 use crate::common::mail::{header, message, unstamped};
 use crate::common::program::{python, run};
 use crate::common::world::{Keys, LANES, World};
@@ -163,4 +164,53 @@ fn a_client_that_trusts_only_another_certificate_gets_nothing() {
     let ran = run("curl", &["--silent", "--cacert", wrong.to_str().unwrap(), "--user", &user, &url]);
     // 60: the peer's certificate can't be authenticated.
     assert_eq!(ran.code, Some(60), "{ran:?}");
+}
+
+#[test]
+fn starttls_comes_before_any_sign_in_and_carries_nothing_over() {
+    let world = World::start();
+    let (keys, certificate) = (&world.alice, world.gateway.certificate());
+    let (imap, smtp) = (world.gateway.imap_starttls.to_string(), world.gateway.submission_starttls.to_string());
+    let arguments = [&imap, &smtp, certificate.to_str().unwrap(), &keys.address, &keys.person];
+    python("starttls.py", &arguments).ok();
+}
+
+#[test]
+fn curl_and_swaks_read_and_send_with_starttls() {
+    let world = World::start();
+    let (keys, certificate) = (&world.alice, world.gateway.certificate());
+    let certificate = certificate.to_str().unwrap();
+    let user = format!("{}:{}", keys.address, keys.person);
+    let fixed = ["--silent", "--show-error", "--ssl-reqd", "--cacert", certificate, "--user", &user];
+    let url = format!("imap://localhost:{}/", world.gateway.imap_starttls);
+    let listed = run("curl", &[&fixed[..], &[&url]].concat()).ok().text();
+    assert!(listed.contains("Lanes/All"), "{listed}");
+    let mail = message(&keys.address, "ann@example.com", "By curl", "Hello.");
+    let file = world.gateway.scratch.file("curl.eml", &mail.octets);
+    let url = format!("smtp://localhost:{}/client.example.net", world.gateway.submission_starttls);
+    let upload = ["--mail-from", &keys.address, "--mail-rcpt", "ann@example.com", "--upload-file"];
+    run("curl", &[&fixed[..], &upload, &[file.to_str().unwrap(), &url]].concat()).ok();
+    eventually("the sink to get it", || (world.sink.with_id(&mail.id).len() == 1).then_some(()));
+    let server = format!("localhost:{}", world.gateway.submission_starttls);
+    let ran = run(
+        "swaks",
+        &[
+            "--server",
+            &server,
+            "--tls",
+            "--auth",
+            "LOGIN",
+            "--auth-user",
+            &keys.address,
+            "--auth-password",
+            &keys.agent,
+            "--from",
+            &keys.address,
+            "--to",
+            "ann@example.com",
+            "--header",
+            "Subject: by swaks",
+        ],
+    );
+    assert!(ran.ok().text().contains("250 2.0.0 held for approval as "));
 }

@@ -100,7 +100,7 @@ impl Blanked {
             let before = at.checked_sub(1).map_or(b' ', |i| self.text.as_bytes()[i]);
             let after = self.text.as_bytes().get(at + name.len()).copied().unwrap_or(b' ');
             let ends_in_word = name.as_bytes().last().is_some_and(|b| is_word(*b));
-            !is_word(before) && !(ends_in_word && is_word(after))
+            !is_word(before) && (!ends_in_word || !is_word(after))
         })
     }
 

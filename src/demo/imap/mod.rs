@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::faults::ImapEffect;
+use super::faults::{Counted, ImapEffect};
 use super::frame::Input;
 use super::state::{Refusal, Shared};
 use selected::Selected;
@@ -104,6 +104,9 @@ struct Session {
     literal_at: Option<usize>,
     /// End the connection after so many octets of that literal.
     cut: Option<usize>,
+    /// End the IDLE in hand after this.
+    idle_ends: Option<Duration>,
+    counted: Counted,
     user: Option<String>,
     selected: Option<Selected>,
 }
@@ -111,6 +114,8 @@ struct Session {
 /// Serves one connection to its end.
 pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     let mut kick = shared.kick.subscribe();
+    let mut freeze = shared.freeze.subscribe();
+    let counted = Counted::new(shared.clone());
     let (reader, output) = stream.into_split();
     let mut session = Session {
         shared,
@@ -119,11 +124,15 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<
         out: Vec::new(),
         literal_at: None,
         cut: None,
+        idle_ends: None,
+        counted,
         user: None,
         selected: None,
     };
     tokio::select! {
         result = session.run() => result,
+        // The connection stays open, and nothing comes of it any more.
+        _ = freeze.changed() => std::future::pending().await,
         _ = kick.changed() => {
             let text = kick.borrow().1.clone();
             match text {
@@ -136,6 +145,24 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<
 
 impl Session {
     async fn run(&mut self) -> io::Result<()> {
+        match self.shared.faults.at_greeting() {
+            Some(ImapEffect::Bye(text)) => {
+                self.push(&format!("* BYE {text}\r\n"));
+                return self.flush().await;
+            }
+            Some(ImapEffect::Drop) => return Ok(()),
+            Some(ImapEffect::Silence) => return std::future::pending().await,
+            Some(ImapEffect::Delay(pause)) => tokio::time::sleep(pause).await,
+            Some(ImapEffect::Octets(octets)) => self.out.extend_from_slice(&octets),
+            Some(
+                ImapEffect::No(_)
+                | ImapEffect::Bad(_)
+                | ImapEffect::DropInLiteral(_)
+                | ImapEffect::DropBeforeAnswer
+                | ImapEffect::EndIdle(_),
+            )
+            | None => {}
+        }
         self.push(&format!("* OK [CAPABILITY {}] Tollgate demo provider\r\n", self.capabilities()));
         self.flush().await?;
         loop {
@@ -218,6 +245,7 @@ impl Session {
     /// Carries out one command; answers whether the connection goes on.
     async fn command(&mut self, raw: Raw) -> io::Result<bool> {
         let (tag, name) = raw.words();
+        self.shared.faults.note_command(self.counted.number(), &raw.text);
         let mut last = false;
         let done = match self.shared.faults.at_imap(&name) {
             Some(ImapEffect::No(text)) => Err(Failure::No(text)),
@@ -239,6 +267,14 @@ impl Session {
             }
             Some(ImapEffect::DropBeforeAnswer) => {
                 last = true;
+                self.decode_and_do(raw).await
+            }
+            Some(ImapEffect::Octets(octets)) => {
+                self.out.extend_from_slice(&octets);
+                self.decode_and_do(raw).await
+            }
+            Some(ImapEffect::EndIdle(after)) => {
+                self.idle_ends = Some(after);
                 self.decode_and_do(raw).await
             }
             None => self.decode_and_do(raw).await,
@@ -390,6 +426,14 @@ impl Session {
         self.user()?;
         let mut changes = self.shared.changes.subscribe();
         self.push("+ idling\r\n");
+        let ends = self.idle_ends.take();
+        let over = async {
+            match ends {
+                Some(after) => tokio::time::sleep(after).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(over);
         loop {
             changes.borrow_and_update();
             if !self.tell_changes(true) {
@@ -405,6 +449,7 @@ impl Session {
                     }
                     return Err(Failure::Bad("DONE was expected".to_owned()));
                 }
+                () = &mut over => return ok("too long"),
                 changed = changes.changed() => {
                     if changed.is_err() {
                         tokio::time::sleep(Duration::from_secs(1)).await;

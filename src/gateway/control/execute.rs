@@ -53,6 +53,12 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
         }
         Request::CorrectionsList => corrections(core),
+        Request::CorrectionsUndo { account, id } => {
+            let account = account_of(core, &account)?;
+            let undo = core.undo.get().ok_or(ControlError::NotRunning("corrections undo"))?;
+            undo(account, id.clone()).await.map_err(ControlError::Failed)?;
+            Ok(json!({ "undone": id }))
+        }
     }
 }
 
@@ -248,7 +254,8 @@ fn corrections(core: &Core) -> Result<Value, ControlError> {
         let value: Value = store::from_json(Table::Correction, value)?;
         // The key starts with the account; addresses hold no NUL.
         let account = key.split(|b| *b == 0).next().unwrap_or_default();
-        list.push(json!({ "account": String::from_utf8_lossy(account), "correction": value }));
+        let id = crate::imap::correct::id_of(key);
+        list.push(json!({ "account": String::from_utf8_lossy(account), "id": id, "correction": value }));
         Ok(list.len() < MAX_CORRECTIONS)
     })?;
     Ok(json!({ "corrections": list }))

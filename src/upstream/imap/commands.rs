@@ -105,6 +105,12 @@ impl Connection {
         self.wait(tag).await?.ok()
     }
 
+    /// Notes that the server answered IDLE by itself; whether it was in IDLE.
+    /// RFC 2177 §3 lets only the client end it, but servers do at a timeout.
+    pub fn idle_over(&mut self) -> bool {
+        self.idle.take().is_some()
+    }
+
     /// Says goodbye and closes.
     pub async fn logout(mut self) -> Result<(), ImapError> {
         let tag = self.send(b"LOGOUT").await?;

@@ -11,6 +11,10 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::{Announcement, FrameError, Limits, announced, ends_in_quotes};
 
+/// Octets of an ID command before authentication: RFC 2971 §3.3 allows 30
+/// pairs of a name of 30 and a value of 1024 octets.
+const ID_LINE: usize = 40 * 1024;
+
 /// What the client's octets amount to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandEvent {
@@ -293,7 +297,11 @@ impl CommandReader {
 
     /// A line with its CRLF, within what the limit leaves to this command.
     fn take_line(&mut self) -> Result<Option<Bytes>, FrameError> {
-        let limit = if self.authenticated { self.limits.line } else { self.limits.line_before_auth };
+        let limit = match self.authenticated {
+            true => self.limits.line,
+            false if names_client(&self.buf) => self.limits.line_before_auth.max(ID_LINE),
+            false => self.limits.line_before_auth,
+        };
         let room = limit.saturating_sub(self.text);
         let Some(at) = memchr::memchr(b'\n', &self.buf[self.searched..]).map(|at| at + self.searched) else {
             self.searched = self.buf.len();
@@ -310,6 +318,12 @@ impl CommandReader {
             Some(_) => Ok(Some(line)),
         }
     }
+}
+
+/// Whether a line begins an ID command.
+fn names_client(line: &[u8]) -> bool {
+    let tag = line.iter().take_while(|b| b.is_ascii_graphic()).count();
+    line.get(tag..tag + 5).is_some_and(|verb| verb.eq_ignore_ascii_case(b" ID ("))
 }
 
 /// The announcement at the end of `line`, which ends with CRLF.

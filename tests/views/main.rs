@@ -1,89 +1,22 @@
 //! Views over the wire, against the embedded provider: what a client sees
 //! agrees with itself, with the stamps and with the provider's octets.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tollgate::account::demo as keys;
-use tollgate::config::{self, Endpoint, Overrides, TlsMode};
-use tollgate::demo::client::imap::{Answer, ImapClient};
+use tollgate::config::{Endpoint, TlsMode};
+use tollgate::demo::client::imap::ImapClient;
 use tollgate::demo::provider::{Provider, StoredMessage};
 use tollgate::gateway::Gateway;
 use tollgate::lane::stamp::neutralise;
 
-const USER: &str = keys::ADDRESS;
-/// How long a test waits for something that takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+mod correct;
+mod entering;
+mod fetch;
+mod gate;
+mod search;
 
-async fn start(folder: &Path, samples: bool, preset: &str) -> Gateway {
-    let file = folder.join("gateway.toml");
-    let text = format!(
-        "state_dir = \"state\"\ncerts_dir = \"certs\"\n[listen]\nimaps = []\nsubmissions = []\n\
-         imap_plain = [\"127.0.0.1:0\"]\nsmtp_plain = [\"127.0.0.1:0\"]\nweb = [\"127.0.0.1:0\"]\n\
-         [lanes]\npreset = \"{preset}\"\n[[account]]\naddress = \"{USER}\"\nprovider = \"embedded\"\n"
-    );
-    std::fs::write(&file, text).unwrap();
-    let config = config::load(Some(&file), &Default::default(), &Overrides::default()).unwrap();
-    let gateway = Gateway::start(config).await.unwrap();
-    if !samples {
-        let mut client = person(&gateway).await;
-        client.command("SELECT Lanes/All").await.unwrap().ok().unwrap();
-        client.command("STORE 1:* +FLAGS.SILENT (\\Deleted)").await.unwrap();
-        client.command("EXPUNGE").await.unwrap().ok().unwrap();
-    }
-    gateway
-}
-
-async fn sign_in(gateway: &Gateway, key: &str) -> ImapClient {
-    let address = gateway.addresses().imap_plain[0];
-    let endpoint = Endpoint { host: "127.0.0.1".into(), port: address.port(), tls: TlsMode::None, ca: None };
-    ImapClient::sign_in(&endpoint, USER, key).await.unwrap()
-}
-
-async fn person(gateway: &Gateway) -> ImapClient {
-    sign_in(gateway, keys::PERSON_KEY).await
-}
-
-async fn agent(gateway: &Gateway) -> ImapClient {
-    sign_in(gateway, keys::AGENT_KEY).await
-}
-
-fn provider(gateway: &Gateway) -> &Provider {
-    gateway.provider().unwrap()
-}
-
-async fn ok(client: &mut ImapClient, command: &str) -> Answer {
-    let answer = client.command(command).await.unwrap();
-    assert!(answer.is_ok(), "{command}: {}", answer.status);
-    answer
-}
-
-/// Waits until a view holds so many messages.
-async fn until(client: &mut ImapClient, mailbox: &str, messages: usize) {
-    let began = Instant::now();
-    loop {
-        ok(client, &format!("SELECT {mailbox}")).await;
-        let found = ok(client, "UID SEARCH ALL").await.found();
-        if found.len() == messages {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{mailbox} holds {} of {messages}", found.len());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// One literal of a message.
-async fn section(client: &mut ImapClient, uid: u32, item: &str) -> Vec<u8> {
-    let answer = ok(client, &format!("UID FETCH {uid} ({item})")).await;
-    let response = answer.fetched().find(|r| r.number("UID") == Some(u64::from(uid))).cloned();
-    let response = response.unwrap_or_else(|| panic!("no answer to {item} of {uid}: {answer:?}"));
-    assert_eq!(response.literals.len(), 1, "{item}: {}", response.text);
-    response.literals[0].clone()
-}
-
-async fn uids(client: &mut ImapClient) -> Vec<u32> {
-    ok(client, "UID SEARCH ALL").await.found()
-}
+use gate::{PATIENCE, USER, agent, next_told, ok, person, provider, section, start, uids, until};
 
 /// Messages that break what programs take for granted.
 fn strange() -> Vec<Vec<u8>> {
@@ -402,9 +335,9 @@ async fn other_sessions_are_told_of_new_mail_flags_and_moves() {
         let text = format!("From: a@example.com\r\nTo: {USER}\r\nSubject: s{n}\r\n\r\nx\r\n");
         let began = Instant::now();
         provider(&gateway).deliver(USER, text);
-        let told = tokio::time::timeout(PATIENCE, watcher.told()).await.unwrap().unwrap();
+        let told = next_told(&mut watcher).await;
         waits.push(began.elapsed());
-        assert_eq!(told.text, format!("{n} EXISTS"));
+        assert_eq!(told, format!("{n} EXISTS"));
     }
     waits.sort();
     println!("delivery to EXISTS at an idle client: median {:?}, most {:?}", waits[5], waits[9]);
@@ -412,15 +345,11 @@ async fn other_sessions_are_told_of_new_mail_flags_and_moves() {
     ok(&mut other, "SELECT INBOX").await;
     let all = uids(&mut other).await;
     ok(&mut other, &format!("UID STORE {} +FLAGS (\\Flagged)", all[2])).await;
-    let told = tokio::time::timeout(PATIENCE, watcher.told()).await.unwrap().unwrap();
-    assert!(
-        told.text.starts_with(&format!("3 FETCH (UID {} FLAGS (", all[2])) && told.text.contains("\\Flagged"),
-        "{}",
-        told.text
-    );
+    let told = next_told(&mut watcher).await;
+    assert!(told.starts_with(&format!("3 FETCH (UID {} FLAGS (", all[2])) && told.contains("\\Flagged"), "{}", told);
     ok(&mut other, &format!("UID MOVE {} Archive", all[1])).await;
-    let told = tokio::time::timeout(PATIENCE, watcher.told()).await.unwrap().unwrap();
-    assert_eq!(told.text, "2 EXPUNGE");
+    let told = next_told(&mut watcher).await;
+    assert_eq!(told, "2 EXPUNGE");
     watcher.done().await.unwrap().ok().unwrap();
     // A message that went while a session looks the other way keeps its
     // number until the session may be told.
@@ -457,7 +386,7 @@ async fn lines(tcp: &mut (impl tokio::io::AsyncRead + Unpin), end: &str) -> Stri
 async fn starttls_comes_before_a_login_and_nothing_may_follow_it_in_the_clear() {
     use tokio::io::AsyncWriteExt;
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::start(config::Config::embedded(folder.path())).await.unwrap();
+    let gateway = Gateway::start(tollgate::config::Config::embedded(folder.path())).await.unwrap();
     let imap = gateway.addresses().imap_starttls[0];
     let smtp = gateway.addresses().submission_starttls[0];
     let login = format!("LOGIN {USER} {}", keys::PERSON_KEY);
