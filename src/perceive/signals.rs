@@ -223,7 +223,9 @@ const CAMPAIGN_FIELDS: &[&str] = &[
 ];
 
 fn is_bulk(x: &Evidence<'_>, f: &Facts) -> bool {
-    if f.reply && f.promo.0 == 0 {
+    // "Re:" in a subject is any sender's to write; what it answers is not.
+    let answers = x.fields.has("In-Reply-To") || x.fields.has("References");
+    if answers && f.promo.0 == 0 {
         return false;
     }
     let precedence = x.fields.first("Precedence").map(|p| p.trim().to_ascii_lowercase()).unwrap_or_default();
@@ -344,7 +346,11 @@ fn has_code_token(text: &str) -> bool {
         let split = digits(w)
             && w.len() == 3
             && words.get(n + 1).is_some_and(|v| digits(v.trim_matches('.')) && v.trim_matches('.').len() == 3);
-        number || mixed || split
+        let pair = |v: &str| digits(v) && v.len() == 2;
+        let pairs = pair(w)
+            && words.get(n + 1).is_some_and(|v| pair(v))
+            && words.get(n + 2).is_some_and(|v| pair(v.trim_matches('.')));
+        number || mixed || split || pairs
     })
 }
 

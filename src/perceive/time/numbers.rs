@@ -127,7 +127,9 @@ fn numeric_date<'n>(s: &str, n: &Number, next: &dyn Fn(usize) -> Option<&'n Numb
             .iter()
             .any(|w| after.starts_with(w));
         let end = s.len() - after.len();
-        let fits = (1..=31).contains(&n.value) && !span;
+        // In Japanese "3号" is a number of something, never a day.
+        let ordinal = lang == Lang::Ja && rest.starts_with(['号', '號']) || after.starts_with(['线', '線', '楼', '樓']);
+        let fits = (1..=31).contains(&n.value) && !span && !ordinal;
         return fits.then_some(Part { start: n.start, end, atom: Atom::DayOfMonth(n.value as i8), by: false });
     }
     let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/' | '.'))?;

@@ -63,11 +63,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "bitte holen sie|holen sie ihn|holen sie sie|hol bitte|nach hause|ohne dich an|ohne sie an|fangen wir an|gleich zurück|halben stunde eine|wartet unten|wartet im|warten im|warten unten|steht unten|komm runter|komme nicht ins|ist da und|sonst nimmt er|bin ausgesperrt|ich bin unten|am bahnhof|am flughafen|am empfang|in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
+        "minuten warten|bitte holen sie|holen sie ihn|holen sie sie|hol bitte|nach hause|ohne dich an|ohne sie an|fangen wir an|gleich zurück|halben stunde eine|wartet unten|wartet im|warten im|warten unten|steht unten|komm runter|komme nicht ins|ist da und|sonst nimmt er|bin ausgesperrt|ich bin unten|am bahnhof|am flughafen|am empfang|in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
     ),
     (
         Incident,
-        "kassen im laden stehen|nicht mehr verkaufen|stehen alle|komplett ausgefallen|seit einer stunde nicht|nur noch 502|nur noch 503|seit heute früh nicht|kaum wach|gefährlich hoch|läuft wasser|gebrochen|eingeliefert|ins krankenhaus|im krankenhaus|in die klinik|hat sich verletzt|hat fieber|geht nichts mehr|überhitzt|wir verlieren|brennt es|es brennt|ist ausgefallen|ist down|ausgefallen|nicht erreichbar|steht still|funktioniert nicht mehr|geht nicht mehr|abgestürzt|notaufnahme|gestürzt|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|kein strom|gasgeruch|kunden können nicht|niemand kann sich|können keine",
+        "dateien verschlüsselt|gestohlen worden|wurde gestohlen|geklaut|kassen im laden stehen|nicht mehr verkaufen|stehen alle|komplett ausgefallen|seit einer stunde nicht|nur noch 502|nur noch 503|seit heute früh nicht|kaum wach|gefährlich hoch|läuft wasser|gebrochen|eingeliefert|ins krankenhaus|im krankenhaus|in die klinik|hat sich verletzt|hat fieber|geht nichts mehr|überhitzt|wir verlieren|brennt es|es brennt|ist ausgefallen|ist down|ausgefallen|nicht erreichbar|steht still|funktioniert nicht mehr|geht nicht mehr|abgestürzt|notaufnahme|gestürzt|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|kein strom|gasgeruch|kunden können nicht|niemand kann sich|können keine",
     ),
     (
         Calm,
@@ -95,7 +95,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "bestätigungscode|sicherheitscode|anmeldecode|einmalcode|einmalpasswort|einmalkennwort|verifizierungscode|zugangscode|ihr code|dein code|code lautet|login-code|freigabecode|tan lautet|ihre tan",
+        "bestätigungsziffern|bestätigungsnummer|prüfziffern|bestätigungscode|sicherheitscode|anmeldecode|einmalcode|einmalpasswort|einmalkennwort|verifizierungscode|zugangscode|ihr code|dein code|code lautet|login-code|freigabecode|tan lautet|ihre tan",
     ),
     (Reset, "passwort zurücksetzen|passwort zurückzusetzen|kennwort zurücksetzen|anmeldelink|login-link"),
     (

@@ -66,11 +66,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "sin ti|sin usted|empezamos sin|no aparece|están aquí los|tengo al cliente|esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
+        "minutos más|empezamos en diez|empezamos en cinco|sin ti|sin usted|empezamos sin|no aparece|están aquí los|tengo al cliente|esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
     ),
     (
         Incident,
-        "está caída|están caídos|no podemos vender|no podemos cobrar|ningún pedido|devuelve error|sin abrirme|en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
+        "archivos cifrados|han robado|está caída|están caídos|no podemos vender|no podemos cobrar|ningún pedido|devuelve error|sin abrirme|en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
     ),
     (
         Calm,
@@ -98,7 +98,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "código de verificación|código de seguridad|código de acceso|código de inicio|código de un solo uso|código de confirmación|código de autenticación|contraseña de un solo uso|clave de un solo uso|su código|tu código|código es",
+        "número de verificación|código siguiente|código de verificación|código de seguridad|código de acceso|código de inicio|código de un solo uso|código de confirmación|código de autenticación|contraseña de un solo uso|clave de un solo uso|su código|tu código|código es",
     ),
     (
         Reset,

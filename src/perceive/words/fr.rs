@@ -63,11 +63,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "venu chercher|venue chercher|personne n'est venu|ne passe pas|garderie ferme|sans toi|sans vous|on commence sans|en cuanto|est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
+        "minutes encore|attends encore|te demande à la barre|venu chercher|venue chercher|personne n'est venu|ne passe pas|garderie ferme|sans toi|sans vous|on commence sans|en cuanto|est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
     ),
     (
         Incident,
-        "est hors ligne|plus aucun|plus personne ne|partent en timeout|se perdent|personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
+        "fichiers sont chiffrés|vient d'être volé|est hors ligne|plus aucun|plus personne ne|partent en timeout|se perdent|personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
     ),
     (
         Calm,
@@ -95,7 +95,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "code de vérification|code de sécurité|code de connexion|code à usage unique|code de confirmation|code d'accès|code d'authentification|mot de passe à usage unique|votre code|code est",
+        "numéro de vérification|code suivant|code de vérification|code de sécurité|code de connexion|code à usage unique|code de confirmation|code d'accès|code d'authentification|mot de passe à usage unique|votre code|code est",
     ),
     (
         Reset,
