@@ -170,10 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_set_keeps_its_floors() {
-        let floors = set().with_file_name("floors.toml");
-        let report = run(&set(), false, Some(&floors)).unwrap();
-        assert!(report.passed(), "{}", report.output());
+    fn the_shipped_sets_keep_their_floors() {
+        for (set_name, floors) in [("seed.jsonl", "seed-floors.toml"), ("gate.jsonl", "floors.toml")] {
+            let (set, floors) = (set().with_file_name(set_name), set().with_file_name(floors));
+            let report = run(&set, false, Some(&floors)).unwrap();
+            assert!(report.passed(), "{}", report.output());
+        }
     }
 
     #[test]

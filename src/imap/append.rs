@@ -189,7 +189,7 @@ impl Session {
             before = Some(super::entering::uid_next(&mut lease).await?);
         }
         let tag = lease.fresh_tag();
-        let name = super::pass::quote(&target.mailbox);
+        let name = super::encode::quote(&target.mailbox);
         let head = [tag.as_bytes(), b" APPEND ", &name, target.middle.as_bytes(), format!(" {{{len}}}\r\n").as_bytes()]
             .concat();
         lease.write_raw(&head).await?;

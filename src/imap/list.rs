@@ -11,10 +11,10 @@ use imap_codec::imap_types::status::StatusDataItemName;
 use crate::store::{StoreError, Table, read, write};
 use crate::upstream::imap::UntaggedData;
 
+use super::encode::quote;
 use super::lanes::{LaneMap, Place, matches};
 use super::mirror::Mirror;
 use super::ops::has_flag;
-use super::pass::quote;
 use super::select::{name_of, ready};
 use super::session::{Fail, Session};
 
@@ -78,7 +78,7 @@ impl Session {
                 continue;
             }
             names.push(name.to_vec());
-            self.write(&super::lines::fit_response(u)).await?;
+            self.write(&super::encode::fit_response(u)).await?;
             self.write(b"\r\n").await?;
         }
         if let Some(lanes) = lanes
@@ -128,7 +128,7 @@ impl Session {
                 let outcome = outcome.ok()?;
                 for u in &outcome.untagged {
                     if matches!(u.parse(), UntaggedData::Status { .. }) {
-                        self.write(&super::lines::fit_response(u)).await?;
+                        self.write(&super::encode::fit_response(u)).await?;
                         self.write(b"\r\n").await?;
                     }
                 }

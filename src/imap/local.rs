@@ -88,7 +88,7 @@ fn field(octets: &[u8], name: &str) -> Option<Vec<u8>> {
 }
 
 fn string(value: Option<Vec<u8>>) -> Vec<u8> {
-    value.map_or_else(|| b"NIL".to_vec(), |v| super::pass::quote(&v))
+    value.map_or_else(|| b"NIL".to_vec(), |v| super::encode::quote(&v))
 }
 
 fn mailbox(value: Option<Vec<u8>>) -> Vec<u8> {
@@ -99,9 +99,9 @@ fn mailbox(value: Option<Vec<u8>>) -> Vec<u8> {
         None => (String::new(), text),
     };
     let (local, domain) = address.rsplit_once('@').unwrap_or((&address, ""));
-    let name = if name.is_empty() { b"NIL".to_vec() } else { super::pass::quote(name.as_bytes()) };
-    let parts = [b"((".to_vec(), name, b" NIL ".to_vec(), super::pass::quote(local.as_bytes()), b" ".to_vec()];
-    [parts.concat(), super::pass::quote(domain.as_bytes()), b"))".to_vec()].concat()
+    let name = if name.is_empty() { b"NIL".to_vec() } else { super::encode::quote(name.as_bytes()) };
+    let parts = [b"((".to_vec(), name, b" NIL ".to_vec(), super::encode::quote(local.as_bytes()), b" ".to_vec()];
+    [parts.concat(), super::encode::quote(domain.as_bytes()), b"))".to_vec()].concat()
 }
 
 fn envelope(octets: &[u8]) -> Vec<u8> {

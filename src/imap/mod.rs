@@ -8,16 +8,16 @@
 //! how mail leaves.
 
 pub mod agent;
+pub mod answer;
 pub mod append;
 pub mod copy;
 pub mod correct;
+pub mod encode;
 pub mod entering;
 pub mod fetch;
 pub mod lanes;
-pub mod lines;
 pub mod list;
 pub mod local;
-pub mod loss;
 pub mod mirror;
 pub mod ops;
 pub mod pass;
@@ -31,8 +31,8 @@ pub mod section;
 pub mod select;
 pub mod session;
 pub mod store;
+pub mod sync;
 pub mod timing;
 pub mod uid;
 pub mod view;
-pub mod vigil;
 pub mod watch;

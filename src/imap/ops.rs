@@ -178,7 +178,7 @@ impl Watcher {
     }
 
     async fn copy_set(&mut self, set: &str, mailbox: &[u8], moving: bool) -> Result<Copied, ImapError> {
-        let target = super::pass::quote(mailbox);
+        let target = super::encode::quote(mailbox);
         let has = |name: &str| self.connection.capabilities().has(name);
         let (can_move, uidplus) = (has("MOVE"), has("UIDPLUS"));
         let verb = if moving && can_move { "MOVE" } else { "COPY" };

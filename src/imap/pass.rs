@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use imap_codec::imap_types::command::{Command, CommandBody};
 use imap_codec::imap_types::mailbox::Mailbox;
-use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
+use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
 use crate::upstream::imap::{ImapError, Outcome, Part, Response, Status, Tag, Untagged, UntaggedData, parse_copyuid};
 use crate::wire::imap::Piece;
 
+use super::encode::{encoded, fit, fit_response, is_raw_verb, parts, quote, set_text};
 use super::lanes::Place;
-use super::lines::{Line, encoded, fit, fit_response, is_for_clients, is_raw_verb, parts};
 use super::mirror::{Mirror, Op};
 use super::pool::Lease;
 use super::select::name_of;
@@ -58,41 +58,6 @@ impl Passing {
             lease.give_back();
         }
     }
-}
-
-/// A quoted string (RFC 9051 §9, `quoted`). Names reach us as atoms, quoted
-/// strings or literals; octets that no quoted string can carry (CR, LF, NUL)
-/// are left out, so that nothing can be injected, and the name won't be found.
-pub(super) fn quote(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    out.push(b'"');
-    for b in text {
-        match b {
-            b'"' | b'\\' => out.extend([b'\\', *b]),
-            b'\r' | b'\n' | 0 => {}
-            _ => out.push(*b),
-        }
-    }
-    out.push(b'"');
-    out
-}
-
-/// A sequence set as text.
-pub(super) fn set_text(set: &SequenceSet) -> String {
-    let value = |v: &SeqOrUid| match v {
-        SeqOrUid::Value(n) => n.to_string(),
-        SeqOrUid::Asterisk => "*".to_owned(),
-    };
-    let parts: Vec<String> = set
-        .0
-        .as_ref()
-        .iter()
-        .map(|s| match s {
-            Sequence::Single(v) => value(v),
-            Sequence::Range(a, b) => format!("{}:{}", value(a), value(b)),
-        })
-        .collect();
-    parts.join(",")
 }
 
 impl Session {
@@ -486,6 +451,37 @@ impl Session {
     }
 }
 
+/// What a response line of the provider is to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// None was begun.
+    Between,
+    Passed,
+    /// Between the provider and us, or an answer to nothing that was asked.
+    Dropped,
+    /// The command's own response.
+    Last,
+}
+
+impl Line {
+    /// `ours` is the command's tag at the provider and a blank.
+    fn of(text: &[u8], ours: &[u8]) -> Result<Line, Fail> {
+        let begins = |what: &[u8]| text.get(..what.len()).is_some_and(|t| t.eq_ignore_ascii_case(what));
+        if let Some(rest) = text.strip_prefix(ours) {
+            let known = [&b"OK"[..], b"NO", b"BAD"].iter().any(|w| {
+                rest.get(..w.len()).is_some_and(|r| r.eq_ignore_ascii_case(w))
+                    && rest.get(w.len()).is_none_or(|b| *b == b' ')
+            });
+            return if known { Ok(Line::Last) } else { Err(Fail::Bye("the provider's answer is none".into())) };
+        }
+        if begins(b"* BYE") {
+            return Err(Fail::Bye("the provider ended the session".into()));
+        }
+        // A tag that isn't the command's might be one that the client used.
+        Ok(if text.starts_with(b"* ") && !begins(b"* CAPABILITY") { Line::Passed } else { Line::Dropped })
+    }
+}
+
 /// What was heard during IDLE.
 #[derive(Debug, Clone, Copy)]
 enum Heard {
@@ -556,12 +552,31 @@ fn lost(e: ImapError) -> Fail {
     if e.ends_connection() { Fail::Bye(e.to_string()) } else { e.into() }
 }
 
+/// Whether untagged data is for clients, not between the provider and us.
+fn is_for_clients(u: &Untagged) -> bool {
+    match u.parse() {
+        UntaggedData::Bye { .. } | UntaggedData::Capability(_) => false,
+        UntaggedData::Ok { code: Some(code), .. } => {
+            !code.get(..10).is_some_and(|c| c.eq_ignore_ascii_case(b"CAPABILITY"))
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn quoting_can_not_be_left() {
-        assert_eq!(quote(b"a\"b\\c\r\nd"), b"\"a\\\"b\\\\cd\"");
+    fn a_line_of_another_tag_answers_nothing() {
+        let of = |text: &[u8]| Line::of(text, b"t7 ").ok();
+        assert_eq!(of(b"t7 OK done"), Some(Line::Last));
+        assert_eq!(of(b"t7 no"), Some(Line::Last));
+        assert_eq!(of(b"t7 OKAY"), None);
+        for other in [&b"t71 OK done"[..], b"c1 OK done", b"+ go on", b"* capability X"] {
+            assert_eq!(of(other), Some(Line::Dropped));
+        }
+        assert_eq!(of(b"* bye"), None);
+        assert_eq!(of(b"* 1 EXISTS"), Some(Line::Passed));
     }
 }

@@ -72,7 +72,7 @@ impl FetchScan {
     pub fn text(&mut self, text: &Bytes, literal: Option<u64>, out: &mut Vec<Event>) -> Result<(), Unreadable> {
         // RFC 9051 §9: text holds no NUL and no bare CR; the client must not
         // see one, whatever the provider writes.
-        let cleaned = match super::lines::fit(text) {
+        let cleaned = match super::encode::fit(text) {
             Cow::Borrowed(_) => text.clone(),
             Cow::Owned(cleaned) => cleaned.into(),
         };

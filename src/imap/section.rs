@@ -185,7 +185,7 @@ fn name_list(names: &[Vec<u8>]) -> String {
         .map(|n| {
             let text = String::from_utf8_lossy(n);
             let atom = !n.is_empty() && n.iter().all(|b| b.is_ascii_graphic() && !b"(){%*\"\\]".contains(b));
-            if atom { text.into_owned() } else { String::from_utf8_lossy(&super::pass::quote(n)).into_owned() }
+            if atom { text.into_owned() } else { String::from_utf8_lossy(&super::encode::quote(n)).into_owned() }
         })
         .collect();
     format!("({})", quoted.join(" "))

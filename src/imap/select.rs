@@ -155,7 +155,7 @@ impl Session {
         let mut lease = mirror.pool.any().await?;
         lease.forget_selection();
         let verb: &[u8] = if read_only { b"EXAMINE" } else { b"SELECT" };
-        let command = [verb, b" ", &super::pass::quote(name)].concat();
+        let command = [verb, b" ", &super::encode::quote(name)].concat();
         let outcome = lease.run(&command).await?;
         self.pass_untagged(&outcome.untagged).await?;
         let outcome = match outcome.ok() {

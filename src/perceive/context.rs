@@ -3,8 +3,11 @@
 //! Promises: only people's acts and arrivals count; who counts them is the
 //! caller. Doesn't know: where records are kept (one per canonical address).
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::{Sender, auth};
 use crate::lane::{Context, Correspondence, History, KnownName, Lane};
 
 /// Display names kept of one correspondent.
@@ -125,6 +128,12 @@ impl Context {
         }
     }
 
+    /// Adds the people of an index who carry the sender's display name.
+    pub fn with_names_like(mut self, known: &KnownNames, sender: &Sender) -> Context {
+        self.known_names.extend_from_slice(known.like(&sender.display));
+        self
+    }
+
     /// Adds the known correspondents that carry the message's display name.
     pub fn with_known_names<'a>(mut self, records: impl IntoIterator<Item = &'a CorrespondentRecord>) -> Context {
         for record in records.into_iter().filter(|r| r.sent_to > 0 || r.replied > 0) {
@@ -133,6 +142,43 @@ impl Context {
             }
         }
         self
+    }
+}
+
+/// Addresses of one look that an index keeps; more people than that share no name.
+const MAX_SHARERS: usize = 16;
+/// Looks that an index keeps, so that no mailbox makes it grow without end.
+const MAX_LOOKS: usize = 100_000;
+
+/// The names of everyone that the person wrote to, by how they look, so that a
+/// new message costs one look-up instead of a walk over all correspondents.
+/// The caller fills it from its records and keeps it beside them.
+#[derive(Debug, Clone, Default)]
+pub struct KnownNames {
+    by_look: HashMap<String, Vec<KnownName>>,
+}
+
+impl KnownNames {
+    /// Takes in what a record says now: after it was read, and after a change.
+    pub fn learn(&mut self, record: &CorrespondentRecord) {
+        if record.sent_to == 0 && record.replied == 0 {
+            return;
+        }
+        for name in &record.names {
+            let look = auth::skeleton(name);
+            if look.is_empty() || (self.by_look.len() >= MAX_LOOKS && !self.by_look.contains_key(&look)) {
+                continue;
+            }
+            let sharers = self.by_look.entry(look).or_default();
+            if sharers.len() < MAX_SHARERS && !sharers.iter().any(|k| k.address == record.address) {
+                sharers.push(KnownName { name: name.clone(), address: record.address.clone() });
+            }
+        }
+    }
+
+    /// The people whom the person wrote to under a name that looks like `display`.
+    pub fn like(&self, display: &str) -> &[KnownName] {
+        self.by_look.get(&auth::skeleton(display)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -169,6 +215,28 @@ mod tests {
         assert!(Context::default().with_known_names([&r]).known_names.is_empty());
         r.saw_sent(2, false, None);
         assert_eq!(Context::default().with_known_names([&r]).known_names.len(), 1);
+    }
+
+    #[test]
+    fn an_index_finds_names_that_look_alike_and_only_of_people_written_to() {
+        let mut ana = CorrespondentRecord::new("ana@example.com");
+        ana.saw_arrival("Ana Marin", 1);
+        let mut known = KnownNames::default();
+        known.learn(&ana);
+        assert!(known.like("Ana Marin").is_empty());
+        ana.saw_sent(2, false, None);
+        known.learn(&ana);
+        known.learn(&ana);
+        // The second starts with a Cyrillic letter.
+        for shown in ["ana marin", "Аna Marin", "Ana  Marin"] {
+            assert_eq!(known.like(shown).len(), 1, "{shown}");
+        }
+        assert!(known.like("").is_empty() && known.like("Ana").is_empty());
+        let sender = Sender {
+            address: crate::mail::address::Address::parse("x@example.net").unwrap(),
+            display: "ANA MARIN".to_owned(),
+        };
+        assert_eq!(Context::default().with_names_like(&known, &sender).known_names[0].address, "ana@example.com");
     }
 
     #[test]

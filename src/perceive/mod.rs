@@ -33,7 +33,7 @@ use offline::Case;
 use signals::Evidence;
 use time::Clock;
 
-pub use context::CorrespondentRecord;
+pub use context::{CorrespondentRecord, KnownNames};
 pub use offline::OFFLINE_VERSION;
 
 /// Octets of a message that are read at most, from its start.

@@ -133,12 +133,16 @@ const BEGUN: f64 = 0.30;
 const BEGUN_HOURS: f64 = 8.0;
 /// Seconds of a day.
 const DAY: i64 = 24 * 3600;
+/// A telephone number beside another ground.
+const NUMBER: f64 = 0.20;
 /// "Now" beside another ground.
 const NOW: f64 = 0.12;
 /// An hour that comes so soon needs no "by".
 const IMMINENT_HOURS: f64 = 3.0;
+/// The same where something hangs on it.
+const STAKES_HOURS: f64 = 6.0;
 /// Weight of such an hour, without and with an ask or something at stake.
-const IMMINENT: (f64, f64) = (0.48, 0.66);
+const IMMINENT: (f64, f64) = (0.60, 0.72);
 /// Least factor on these grounds in a text so long that any word stands in it.
 const DILUTED: f64 = 0.5;
 /// Letters up to which a text isn't long, and from which on it is.
@@ -208,7 +212,8 @@ fn situation(case: &Case<'_>, out: &mut Vec<(String, f64)>) {
         let found = grounds.iter().filter(|g| doc.has(g.0));
         found.map(|g| (g.0, g.1, if asks { g.3 } else { g.2 })).max_by(|a, b| a.2.total_cmp(&b.2))
     };
-    let imminent = imminent(case);
+    let reach = if doc.has(Class::Stakes) { STAKES_HOURS } else { IMMINENT_HOURS };
+    let imminent = imminent(case, reach);
     let mut factor = dilution(case);
     if case.facts.copied {
         factor *= COPIED;
@@ -235,6 +240,9 @@ fn situation(case: &Case<'_>, out: &mut Vec<(String, f64)>) {
     }
     if let Some(words) = begun(case).filter(|_| trouble.is_some()) {
         out.push((format!("since today: \"{words}\""), BEGUN * factor));
+    }
+    if any && doc.has_number && call.is_none() && !told {
+        out.push(("a number to call".to_owned(), NUMBER * factor));
     }
     if any && doc.has(Class::Now) && !told {
         out.push(("now".to_owned(), NOW * factor));
@@ -270,11 +278,11 @@ fn is_planned(case: &Case<'_>) -> bool {
 }
 
 /// The words of an hour within the next few that isn't the deadline already.
-fn imminent(case: &Case<'_>) -> Option<String> {
+fn imminent(case: &Case<'_>, hours: f64) -> Option<String> {
     if case.asked.is_some_and(|a| hours_left(a, case.now) <= SAME_DAY) {
         return None;
     }
-    let end = case.now.saturating_add((IMMINENT_HOURS * 3600.0) as i64);
+    let end = case.now.saturating_add((hours * 3600.0) as i64);
     let all = case.doc.sentences.iter();
     let (s, m) = all
         .flat_map(|s| s.moments.iter().map(move |m| (s, m)))
@@ -355,39 +363,46 @@ fn is_marketing(case: &Case<'_>) -> bool {
 fn confidence(case: &Case<'_>, urgency: f64, sheet: &mut Sheet) -> f64 {
     let s = case.signals;
     let (seen, mut confidence) = if s.has(Signal::Invitation) || s.has(Signal::Code) {
-        ("told by its structure", 0.95)
+        ("told by its structure", 0.96)
     } else if urgency >= 0.70 {
-        ("urgent", 0.76 + 0.15 * ((urgency - 0.70) / 0.30))
+        ("urgent", 0.82 + 0.14 * ((urgency - 0.70) / 0.30))
     } else if s.has(Signal::Campaign) && is_marketing(case) {
-        ("marketing", if case.facts.promo.0 >= 3 { 0.93 } else { 0.88 })
+        ("marketing", if case.facts.promo.0 >= 3 { 0.96 } else { 0.93 })
     } else if s.has(Signal::Campaign) {
         ("bulk without marketing words", 0.60)
     } else if s.has(Signal::Scheduling) {
-        ("fixes a time", 0.82)
+        ("fixes a time", 0.90)
     } else if s.has(Signal::Transactional) {
-        ("a record", if case.facts.transactional.0 >= 2 { 0.90 } else { 0.80 })
+        ("a record", if case.facts.transactional.0 >= 2 { 0.94 } else { 0.90 })
     } else if s.has(Signal::List) {
-        ("a discussion list", 0.86)
+        ("a discussion list", 0.92)
     } else if s.has(Signal::Failure) {
-        ("a failure", 0.80)
+        ("a failure", 0.86)
     } else if s.has(Signal::Ask) {
-        ("asks", 0.78)
+        ("asks", 0.90)
     } else {
-        ("nothing particular", 0.66)
+        ("nothing particular", 0.82)
     };
     sheet.note("confidence", seen, confidence);
     let mut add = |seen: &str, weight: f64| {
         sheet.note("confidence", seen, weight);
         confidence += weight;
     };
-    if (0.55..0.70).contains(&urgency) {
-        add("close to urgent", -0.15);
+    let decided =
+        s.any(&[Signal::Invitation, Signal::Code, Signal::Campaign, Signal::Transactional, Signal::Scheduling]);
+    if !decided {
+        // The more speaks for urgency without carrying it, the less sure is "not urgent".
+        match urgency {
+            u if (0.60..0.70).contains(&u) => add("close to urgent", -0.30),
+            u if (0.40..0.60).contains(&u) => add("on the way to urgent", -0.18),
+            _ => {}
+        }
     }
     if case.doc.length < FEW_CHARACTERS && !s.any(&[Signal::Invitation, Signal::Code]) && urgency < 0.70 {
         add("few words", -0.08);
     }
     if case.doc.lang.is_none() {
-        add("no words", -0.30);
+        add("no words", -0.36);
     }
     confidence
 }

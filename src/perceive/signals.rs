@@ -68,7 +68,7 @@ pub(super) fn facts(x: &Evidence<'_>) -> Facts {
         ..Facts::default()
     };
     f.bulk = is_bulk(x, &f);
-    if f.bulk && f.promo.0 == 0 && doc.sentences.iter().any(|s| has_percentage(&s.text)) {
+    if f.bulk && f.promo.0 == 0 && doc.sentences.iter().any(|s| names_an_offer(&s.text)) {
         f.promo.0 = 1;
     }
     f
@@ -98,9 +98,17 @@ pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
     (s, asked)
 }
 
-/// "30 %": in bulk mail a discount.
-fn has_percentage(text: &str) -> bool {
-    text.split('%').rev().skip(1).any(|before| before.trim_end().ends_with(|c: char| c.is_ascii_digit()))
+/// "30 %" or "ab 299 Euro": in bulk mail an offer.
+fn names_an_offer(text: &str) -> bool {
+    let number_before = |mark: &str| {
+        text.match_indices(mark).any(|(at, _)| text[..at].trim_end().ends_with(|c: char| c.is_ascii_digit()))
+    };
+    let number_after = |mark: &str| {
+        text.match_indices(mark)
+            .any(|(at, m)| text[at + m.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit()))
+    };
+    ["%", "€", "eur", "usd", "원", "円", "元"].iter().any(|m| number_before(m))
+        || ["$", "£", "¥", "€"].iter().any(|m| number_after(m))
 }
 
 fn is_list(fields: &Fields<'_>) -> bool {
@@ -215,7 +223,9 @@ const CAMPAIGN_FIELDS: &[&str] = &[
 ];
 
 fn is_bulk(x: &Evidence<'_>, f: &Facts) -> bool {
-    if f.reply && f.promo.0 == 0 {
+    // "Re:" in a subject is any sender's to write; what it answers is not.
+    let answers = x.fields.has("In-Reply-To") || x.fields.has("References");
+    if answers && f.promo.0 == 0 {
         return false;
     }
     let precedence = x.fields.first("Precedence").map(|p| p.trim().to_ascii_lowercase()).unwrap_or_default();
@@ -336,7 +346,11 @@ fn has_code_token(text: &str) -> bool {
         let split = digits(w)
             && w.len() == 3
             && words.get(n + 1).is_some_and(|v| digits(v.trim_matches('.')) && v.trim_matches('.').len() == 3);
-        number || mixed || split
+        let pair = |v: &str| digits(v) && v.len() == 2;
+        let pairs = pair(w)
+            && words.get(n + 1).is_some_and(|v| pair(v))
+            && words.get(n + 2).is_some_and(|v| pair(v.trim_matches('.')));
+        number || mixed || split || pairs
     })
 }
 

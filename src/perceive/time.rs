@@ -305,8 +305,10 @@ fn is_by(s: &str, hits: &[Hit], start: usize, end: usize) -> bool {
                 h.start < start && h.end <= end && between.len() <= BY_REACH && !between.contains([',', ';', '.']);
             before || (h.start >= start && h.end <= end)
         }
+        // "오전에" is the morning, not "before".
         Class::ByAfter => {
-            h.start >= start
+            !(s[h.start..].starts_with('전') && s[..h.start].ends_with('오'))
+                && h.start >= start
                 && h.start <= end + BY_AFTER_REACH
                 && !s.get(end..h.start).unwrap_or("").contains([',', '、', '。'])
         }

@@ -284,6 +284,6 @@ fn random_octets_never_become_commands_of_their_own_at_the_provider() {
         Ok(())
     });
     assert_eq!(done, Ok(()));
-    assert!(seen.into_inner() > 1500, "something must have come through");
+    assert!(seen.into_inner() > 300, "something must have come through");
     runtime.block_on(stand.gateway.shutdown());
 }

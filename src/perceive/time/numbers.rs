@@ -127,7 +127,9 @@ fn numeric_date<'n>(s: &str, n: &Number, next: &dyn Fn(usize) -> Option<&'n Numb
             .iter()
             .any(|w| after.starts_with(w));
         let end = s.len() - after.len();
-        let fits = (1..=31).contains(&n.value) && !span;
+        // In Japanese "3号" is a number of something, never a day.
+        let ordinal = lang == Lang::Ja && rest.starts_with(['号', '號']) || after.starts_with(['线', '線', '楼', '樓']);
+        let fits = (1..=31).contains(&n.value) && !span && !ordinal;
         return fits.then_some(Part { start: n.start, end, atom: Atom::DayOfMonth(n.value as i8), by: false });
     }
     let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/' | '.'))?;
@@ -325,12 +327,18 @@ fn day_half(s: &str, hits: &[Hit], start: usize, end: usize) -> (Option<bool>, O
 /// "at 3", "by 5 today", "a las 13": an hour without any mark of its own.
 fn hour_by_preposition(s: &str, start: usize, after: &str) -> bool {
     let before = s[..start].trim_end();
-    if ["a las", "las", "de las"].iter().any(|w| before.ends_with(w)) {
+    if ["a las", "las", "de las", "a la"].iter().any(|w| before.ends_with(w)) {
         return true;
     }
     let preposition = ["at", "by", "before", "until", "around", "um", "gegen"]
         .iter()
         .any(|w| before.strip_suffix(w).is_some_and(|b| b.is_empty() || b.ends_with(' ')));
+    // "um 10 kommen sie": in German any word may follow, but for a measure.
+    let measure = ["%", "prozent", "euro", "eur", "€", "grad", "stuck"];
+    let german = before.strip_suffix("um").is_some_and(|b| b.is_empty() || b.ends_with(' '));
+    if german && after.starts_with(' ') && !measure.iter().any(|m| after.trim_start().starts_with(m)) {
+        return true;
+    }
     let next = after.trim_start_matches([',', ' ']);
     let word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let ends = next.is_empty()
@@ -351,6 +359,20 @@ fn hour_by_preposition(s: &str, start: usize, after: &str) -> bool {
                     | "if"
                     | "this"
                     | "because"
+                    | "with"
+                    | "without"
+                    | "to"
+                    | "but"
+                    | "when"
+                    | "then"
+                    | "unless"
+                    | "we"
+                    | "they"
+                    | "i"
+                    | "you"
+                    | "he"
+                    | "she"
+                    | "it"
                     | "heute"
                     | "morgen"
                     | "bitte"

@@ -5,7 +5,7 @@ use super::{Class::*, Row};
 pub(super) const WORDS: &[Row] = &[
     (
         Health,
-        "kaum wach|nicht ansprechbar|isst nichts|einweisen|operieren|noch nicht in der schule|nicht nach hause gekommen|vermisst|verletzt|weint|übergeben|erbrochen|erbricht|fieber|schwindelig|ohnmächtig|bewusstlos|umgekippt|brustschmerzen|atemnot|blutet|platzwunde|gehirnerschütterung|gebrochen|krankenwagen|rettungswagen|notarzt|notaufnahme|wehen|fruchtblase|allergische reaktion|schlaganfall|herzinfarkt|geht es nicht gut|geht's nicht gut|geht es schlecht|liege mit|liege flach|im op|nicht vom sofa|nicht aufstehen|gestürzt|hingefallen",
+        "durchfall|bauchschmerzen|kopfverletzung|schüttelfrost|erkältet|kaum wach|nicht ansprechbar|isst nichts|einweisen|operieren|noch nicht in der schule|nicht nach hause gekommen|vermisst|verletzt|weint|übergeben|erbrochen|erbricht|fieber|schwindelig|ohnmächtig|bewusstlos|umgekippt|brustschmerzen|atemnot|blutet|platzwunde|gehirnerschütterung|gebrochen|krankenwagen|rettungswagen|notarzt|notaufnahme|wehen|fruchtblase|allergische reaktion|schlaganfall|herzinfarkt|geht es nicht gut|geht's nicht gut|geht es schlecht|liege mit|liege flach|im op|nicht vom sofa|nicht aufstehen|gestürzt|hingefallen",
     ),
     (
         Home,
@@ -17,7 +17,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Presence,
-        "steht seit|steht an|steht vor|stehe vor|stehen vor|steht bei|stehe in|sitzt bei|sitzt hier|sitzen hier|sitzen im|sitzen schon|sitze mit|ist schon da|sind schon da|alle da|wartet seit|warten seit|warten schon|warte seit|warte unten|wartet schon|warte noch|niemand öffnet|keiner macht auf|macht niemand auf|fahrer|spediteur|handwerker|monteur|kommst du|kommen sie noch|ohne dich|ohne sie anfangen|gegenüber|vor mir|neben mir|in der besprechung|bin beim kunden|gleich dran|geht gleich los|fährt wieder|fährt ab|abflug|boarding|auf der bühne|können sie kommen|kannst du kommen",
+        "will eine freigabe|lässt mich nicht|kunde wartet|bis dienstschluss|steht seit|steht an|steht vor|stehe vor|stehen vor|steht bei|stehe in|sitzt bei|sitzt hier|sitzen hier|sitzen im|sitzen schon|sitze mit|ist schon da|sind schon da|alle da|wartet seit|warten seit|warten schon|warte seit|warte unten|wartet schon|warte noch|niemand öffnet|keiner macht auf|macht niemand auf|fahrer|spediteur|handwerker|monteur|kommst du|kommen sie noch|ohne dich|ohne sie anfangen|gegenüber|vor mir|neben mir|in der besprechung|bin beim kunden|gleich dran|geht gleich los|fährt wieder|fährt ab|abflug|boarding|auf der bühne|können sie kommen|kannst du kommen",
     ),
     (
         Stakes,
@@ -42,7 +42,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Record,
-        "rechnung|beleg|quittung|ticket|fahrkarte|buchung|reservierung|bestellung|lieferung|zustellung|zugestellt|sendung|paket|zahlung|bezahlt|betrag|saldo|kontostand|abrechnung|verbrauch|überweisung|umsatz|erstattung|bestätigung|bestätigt|auftrag|vertrag|verlängerung|zusammenfassung|abgeschlossen|registriert|zum abruf|bescheinigung|gutschrift|abholung|kopie ihrer",
+        "rücksendung|angekommen|eingegangen|abgebucht|police|beitrag|überwiesen|lastschrift|rechnung|beleg|quittung|ticket|fahrkarte|buchung|reservierung|bestellung|lieferung|zustellung|zugestellt|sendung|paket|zahlung|bezahlt|betrag|saldo|kontostand|abrechnung|verbrauch|überweisung|umsatz|erstattung|bestätigung|bestätigt|auftrag|vertrag|verlängerung|zusammenfassung|abgeschlossen|registriert|zum abruf|bescheinigung|gutschrift|abholung|kopie ihrer",
     ),
     (
         Suit,
@@ -63,11 +63,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "ohne dich an|ohne sie an|fangen wir an|gleich zurück|halben stunde eine|wartet unten|wartet im|warten im|warten unten|steht unten|komm runter|komme nicht ins|ist da und|sonst nimmt er|bin ausgesperrt|ich bin unten|am bahnhof|am flughafen|am empfang|in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
+        "minuten warten|bitte holen sie|holen sie ihn|holen sie sie|hol bitte|nach hause|ohne dich an|ohne sie an|fangen wir an|gleich zurück|halben stunde eine|wartet unten|wartet im|warten im|warten unten|steht unten|komm runter|komme nicht ins|ist da und|sonst nimmt er|bin ausgesperrt|ich bin unten|am bahnhof|am flughafen|am empfang|in der leitung|am telefon|wartet auf dich|wartet auf sie|warten auf dich|warten auf sie|steht vor der tür|stehe vor der tür|stehen vor der tür|ich stehe|ist gerade|sitzt gerade|wartet|melde dich sofort|bist du da|sind sie da|wo bist du|wo bleibst du|ausgesperrt|komme nicht rein|kommen nicht rein|hol ihn ab|hol sie ab|abholen|abzuholen|gerade jetzt|jetzt gleich|jetzt sofort|gleich los|fängt gleich an|schließt heute|schliesst heute|macht heute um",
     ),
     (
         Incident,
-        "nur noch 502|nur noch 503|seit heute früh nicht|kaum wach|gefährlich hoch|läuft wasser|gebrochen|eingeliefert|ins krankenhaus|im krankenhaus|in die klinik|hat sich verletzt|hat fieber|geht nichts mehr|überhitzt|wir verlieren|brennt es|es brennt|ist ausgefallen|ist down|ausgefallen|nicht erreichbar|steht still|funktioniert nicht mehr|geht nicht mehr|abgestürzt|notaufnahme|gestürzt|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|kein strom|gasgeruch|kunden können nicht|niemand kann sich|können keine",
+        "dateien verschlüsselt|gestohlen worden|wurde gestohlen|geklaut|kassen im laden stehen|nicht mehr verkaufen|stehen alle|komplett ausgefallen|seit einer stunde nicht|nur noch 502|nur noch 503|seit heute früh nicht|kaum wach|gefährlich hoch|läuft wasser|gebrochen|eingeliefert|ins krankenhaus|im krankenhaus|in die klinik|hat sich verletzt|hat fieber|geht nichts mehr|überhitzt|wir verlieren|brennt es|es brennt|ist ausgefallen|ist down|ausgefallen|nicht erreichbar|steht still|funktioniert nicht mehr|geht nicht mehr|abgestürzt|notaufnahme|gestürzt|wasserrohrbruch|wasserschaden|wasser läuft|läuft aus|kein strom|gasgeruch|kunden können nicht|niemand kann sich|können keine",
     ),
     (
         Calm,
@@ -83,7 +83,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Scheduling,
-        "zeit für einen|zeit für ein|zeit für eine|für einen kaffee|auf ein bier|zum mittagessen|zum essen|ein treffen|termin verschieben|termin am|termin absagen|termin vereinbaren|termin finden|terminvorschlag|terminvorschläge|terminabsprache|terminanfrage|terminfindung|terminverschiebung|neuer termin|neuen termin|anderen termin|ausweichtermin|verschieben|verschoben|vorverlegen|verlegen|passt dir|passt es dir|passt ihnen|passt es ihnen|ihnen passen|dir passen|passen würde|würde dir passen|passt euch|passen dir|passen ihnen|hast du zeit|haben sie zeit|hättest du zeit|hätten sie zeit|habt ihr zeit|wann hast du|wann haben sie|wann hättest|wann passt|wann können wir|wann könnten wir|bist du frei|sind sie verfügbar|wären sie verfügbar|verfügbarkeit|treffen wir uns|uns treffen|wollen wir uns|sollen wir uns|können wir uns|könnten wir uns|mittagessen|auf einen kaffee|kaffee trinken|kurz telefonieren|telefonieren|telefontermin|zeitfenster|uhrzeit|zusammensetzen|besprechung verschieben|meeting verschieben|absagen|einladung zum gespräch|vorstellungsgespräch",
+        "wann hätten|halbe stunde für|zeit für einen|zeit für ein|zeit für eine|für einen kaffee|auf ein bier|zum mittagessen|zum essen|ein treffen|termin verschieben|termin am|termin absagen|termin vereinbaren|termin finden|terminvorschlag|terminvorschläge|terminabsprache|terminanfrage|terminfindung|terminverschiebung|neuer termin|neuen termin|anderen termin|ausweichtermin|verschieben|verschoben|vorverlegen|verlegen|passt dir|passt es dir|passt ihnen|passt es ihnen|ihnen passen|dir passen|passen würde|würde dir passen|passt euch|passen dir|passen ihnen|hast du zeit|haben sie zeit|hättest du zeit|hätten sie zeit|habt ihr zeit|wann hast du|wann haben sie|wann hättest|wann passt|wann können wir|wann könnten wir|bist du frei|sind sie verfügbar|wären sie verfügbar|verfügbarkeit|treffen wir uns|uns treffen|wollen wir uns|sollen wir uns|können wir uns|könnten wir uns|mittagessen|auf einen kaffee|kaffee trinken|kurz telefonieren|telefonieren|telefontermin|zeitfenster|uhrzeit|zusammensetzen|besprechung verschieben|meeting verschieben|absagen|einladung zum gespräch|vorstellungsgespräch",
     ),
     (
         Transactional,
@@ -95,12 +95,12 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "bestätigungscode|sicherheitscode|anmeldecode|einmalcode|einmalpasswort|einmalkennwort|verifizierungscode|zugangscode|ihr code|dein code|code lautet|login-code|freigabecode|tan lautet|ihre tan",
+        "bestätigungsziffern|bestätigungsnummer|prüfziffern|bestätigungscode|sicherheitscode|anmeldecode|einmalcode|einmalpasswort|einmalkennwort|verifizierungscode|zugangscode|ihr code|dein code|code lautet|login-code|freigabecode|tan lautet|ihre tan",
     ),
     (Reset, "passwort zurücksetzen|passwort zurückzusetzen|kennwort zurücksetzen|anmeldelink|login-link"),
     (
         Promo,
-        "jetzt buchen|ab 99|sonne satt|schnell sein|stöbern|euro sparen|frei haus|ab in den|rabatt|% rabatt|prozent rabatt|angebot|angebote|sale|schnäppchen|jetzt sichern|jetzt kaufen|jetzt bestellen|jetzt shoppen|jetzt stöbern|jetzt entdecken|zum shop|zum angebot|im shop|gutschein|gutscheincode|versandkostenfrei|gratis|kostenlos testen|nur heute|nur noch|nur für kurze zeit|sparen sie|spare|bis zu|exklusiv|exklusive|neuheiten|neue kollektion|letzte chance|nicht verpassen|black friday|gewinnspiel|gewinnen sie|aktion|sonderangebot|sichern sie sich|entdecken sie|entdecke|geschenkideen|prämie|vorteil|ab nur|reduziert|webinar|jetzt anmelden|frühbucher|highlights|günstig",
+        "jetzt testen|plätze frei|unsere liebsten|entdecken|neu eingetroffen|portofrei|jetzt buchen|ab 99|sonne satt|schnell sein|stöbern|euro sparen|frei haus|ab in den|rabatt|% rabatt|prozent rabatt|angebot|angebote|sale|schnäppchen|jetzt sichern|jetzt kaufen|jetzt bestellen|jetzt shoppen|jetzt stöbern|jetzt entdecken|zum shop|zum angebot|im shop|gutschein|gutscheincode|versandkostenfrei|gratis|kostenlos testen|nur heute|nur noch|nur für kurze zeit|sparen sie|spare|bis zu|exklusiv|exklusive|neuheiten|neue kollektion|letzte chance|nicht verpassen|black friday|gewinnspiel|gewinnen sie|aktion|sonderangebot|sichern sie sich|entdecken sie|entdecke|geschenkideen|prämie|vorteil|ab nur|reduziert|webinar|jetzt anmelden|frühbucher|highlights|günstig",
     ),
     (
         Newsletter,
@@ -154,5 +154,14 @@ pub(super) const WORDS: &[Row] = &[
     (Number(1), "einer|eine|einem"),
     (Number(2), "zwei"),
     (Number(3), "drei"),
+    (Number(1), "eins"),
     (Number(4), "vier"),
+    (Number(5), "fünf"),
+    (Number(6), "sechs"),
+    (Number(7), "sieben"),
+    (Number(8), "acht"),
+    (Number(9), "neun"),
+    (Number(10), "zehn"),
+    (Number(11), "elf"),
+    (Number(12), "zwölf"),
 ];

@@ -21,7 +21,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Stakes,
-        "no sale del puerto|retenido|se suspende|seguimos o|cierran la ventanilla|cierra la ventanilla|lo paro|acepto|si no|de lo contrario|o perdemos|perdemos|demasiado tarde|se cae la|vence hoy|recargo|multa|sanción|eres el único|eres la única|es el único|solo tú|sólo tú|solo falta|sólo falta|falta solo|nos falta|falta su|falta tu|sí o no|parado|no podemos seguir|no puedo seguir|el plazo termina|termina hoy|acaba hoy|cancelad*|sustituirme|preséntalo tú|no llego|no llegamos|última hora|qué le digo|cuál le digo",
+        "me falta|cuánto pongo|firma a la|lo reparamos|hoy o no|sí o no|no sale del puerto|retenido|se suspende|seguimos o|cierran la ventanilla|cierra la ventanilla|lo paro|acepto|si no|de lo contrario|o perdemos|perdemos|demasiado tarde|se cae la|vence hoy|recargo|multa|sanción|eres el único|eres la única|es el único|solo tú|sólo tú|solo falta|sólo falta|falta solo|nos falta|falta su|falta tu|sí o no|parado|no podemos seguir|no puedo seguir|el plazo termina|termina hoy|acaba hoy|cancelad*|sustituirme|preséntalo tú|no llego|no llegamos|última hora|qué le digo|cuál le digo",
     ),
     (
         Now,
@@ -45,7 +45,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Record,
-        "factura|recibo|billete|entrada|entradas|reserva|pedido|entrega|entregado|envío|paquete|pago|pagado|importe|total|saldo|extracto|consumo|transferencia|movimiento|reembolso|confirmación|confirmad*|referencia|viaje|resumen|renovación|suscripción|certificado|inscripción|disponible para descargar|copia de|recoger el pedido",
+        "póliza|prima|cargo|renovado|domiciliado|factura|recibo|billete|entrada|entradas|reserva|pedido|entrega|entregado|envío|paquete|pago|pagado|importe|total|saldo|extracto|consumo|transferencia|movimiento|reembolso|confirmación|confirmad*|referencia|viaje|resumen|renovación|suscripción|certificado|inscripción|disponible para descargar|copia de|recoger el pedido",
     ),
     (
         Suit,
@@ -66,11 +66,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "sin ti|sin usted|empezamos sin|no aparece|están aquí los|tengo al cliente|esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
+        "minutos más|empezamos en diez|empezamos en cinco|sin ti|sin usted|empezamos sin|no aparece|están aquí los|tengo al cliente|esperando abajo|esperando en|me abres|puedes abrir|ábreme|está abajo|están abajo|en recepción|estoy en el aeropuerto|a punto de salir|a punto de cerrar|a punto de empezar|puedes venir|puede venir|al teléfono con|te espera|le espera|te están esperando|le están esperando|te esperan|le esperan|está esperando|están esperando|estoy fuera|estoy abajo|estoy en la puerta|en la puerta|está aquí|están aquí|estás ahí|está usted ahí|dónde estás|me he quedado fuera|atrapado|atrapada|ven a recoger|venir a recoger|venga a recoger|vengan a recoger|recogerlo|recogerla|pasar a buscar|cierra hoy|cierran hoy|empieza en|empezamos en|en este momento",
     ),
     (
         Incident,
-        "ningún pedido|devuelve error|sin abrirme|en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
+        "archivos cifrados|han robado|está caída|están caídos|no podemos vender|no podemos cobrar|ningún pedido|devuelve error|sin abrirme|en el hospital|al hospital|han ingresado|ha ingresado|tiene fiebre|ha tenido un accidente|tuvo un accidente|perdiendo pedidos|perdiendo ventas|fuga de agua|se está quemando|sale agua|se ha roto|no arranca|caído|se cayó|se ha caído|no responde|dejó de funcionar|ha dejado de funcionar|fuera de servicio|inaccesible|inundado|robaron|hackeado|hackearon|sin luz|olor a gas|ambulancia|se desmayó|no pueden entrar|no pueden pagar|no pueden acceder|no podemos facturar|está parado|está parada",
     ),
     (
         Calm,
@@ -98,7 +98,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "código de verificación|código de seguridad|código de acceso|código de inicio|código de un solo uso|código de confirmación|código de autenticación|contraseña de un solo uso|clave de un solo uso|su código|tu código|código es",
+        "número de verificación|código siguiente|código de verificación|código de seguridad|código de acceso|código de inicio|código de un solo uso|código de confirmación|código de autenticación|contraseña de un solo uso|clave de un solo uso|su código|tu código|código es",
     ),
     (
         Reset,
@@ -106,7 +106,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Promo,
-        "se acaba hoy|se acaba|envío gratuito|compra antes|hasta 50|te van a enganchar|lecturas|reserva tu|oferta|ofertas|descuento|descuentos|% de descuento|rebajas|promoción|promociones|cupón|código promocional|envío gratis|gratis|compra ya|compra ahora|comprar ahora|aprovecha|aproveche|descubre|descubra|exclusivo|exclusiva|última oportunidad|últimas horas|últimos días|no te lo pierdas|no se lo pierda|solo hoy|sólo hoy|nueva colección|novedades|black friday|gana|sorteo|regalo|regalos|ahorra|ahorre|hasta un|desde solo|precio especial|prueba gratis|webinar|inscríbete|regístrate|reserva ya|puntos extra|tiempo limitado|liquidación|chollos|suscríbete",
+        "te espera|vuelo y hotel|pruébalo|plazas limitadas|no esperes más|estrena|se acaba hoy|se acaba|envío gratuito|compra antes|hasta 50|te van a enganchar|lecturas|reserva tu|oferta|ofertas|descuento|descuentos|% de descuento|rebajas|promoción|promociones|cupón|código promocional|envío gratis|gratis|compra ya|compra ahora|comprar ahora|aprovecha|aproveche|descubre|descubra|exclusivo|exclusiva|última oportunidad|últimas horas|últimos días|no te lo pierdas|no se lo pierda|solo hoy|sólo hoy|nueva colección|novedades|black friday|gana|sorteo|regalo|regalos|ahorra|ahorre|hasta un|desde solo|precio especial|prueba gratis|webinar|inscríbete|regístrate|reserva ya|puntos extra|tiempo limitado|liquidación|chollos|suscríbete",
     ),
     (
         Newsletter,
@@ -161,4 +161,12 @@ pub(super) const WORDS: &[Row] = &[
     (Number(2), "dos"),
     (Number(3), "tres"),
     (Number(4), "cuatro"),
+    (Number(5), "cinco"),
+    (Number(6), "seis"),
+    (Number(7), "siete"),
+    (Number(8), "ocho"),
+    (Number(9), "nueve"),
+    (Number(10), "diez"),
+    (Number(11), "once"),
+    (Number(12), "doce"),
 ];

@@ -42,11 +42,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Record,
-        "facture|reçu|billet|réservation|commande|livraison|livré*|colis|paiement|payé|montant|solde|relevé|consommation|virement|opération|remboursement|confirmation|confirmé*|référence|trajet|voyage|récapitulatif|renouvellement|abonnement|attestation|inscription|disponible en téléchargement|sauvegarde|échéancier",
+        "voiture|place|échéance|prélevée|prélevé|police|prime|facture|reçu|billet|réservation|commande|livraison|livré*|colis|paiement|payé|montant|solde|relevé|consommation|virement|opération|remboursement|confirmation|confirmé*|référence|trajet|voyage|récapitulatif|renouvellement|abonnement|attestation|inscription|disponible en téléchargement|sauvegarde|échéancier",
     ),
     (
         Suit,
-        "plutôt|à la place|au lieu|décaler|décale|repousser|avancer|ça te dit|ça te dirait|ça vous dit|on se fait|un verre|un café|déjeuner|dîner|entretien|rendez-vous|rdv|réunion|point de|visite|te convient|vous convient|possible pour|ça irait|ça ira|t'irait|préfères|préférez|dispo|agenda|un conflit|empêchement|autre jour|autre date",
+        "te va|vous va|ça t'irait|plutôt|à la place|au lieu|décaler|décale|repousser|avancer|ça te dit|ça te dirait|ça vous dit|on se fait|un verre|un café|déjeuner|dîner|entretien|rendez-vous|rdv|réunion|point de|visite|te convient|vous convient|possible pour|ça irait|ça ira|t'irait|préfères|préférez|dispo|agenda|un conflit|empêchement|autre jour|autre date",
     ),
     (Then, "d'ici là|avant cela|avant ça"),
     (
@@ -63,11 +63,11 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Live,
-        "sans toi|sans vous|on commence sans|en cuanto|est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
+        "minutes encore|attends encore|te demande à la barre|venu chercher|venue chercher|personne n'est venu|ne passe pas|garderie ferme|sans toi|sans vous|on commence sans|en cuanto|est devant|attend en bas|attend à|attendent à|attendent en|nous attend|nous attendent|ouvre-moi|ouvrez-moi|laisse-moi entrer|peux-tu venir|pouvez-vous venir|je suis à la porte|à l'aéroport|à la gare|va fermer|va partir|en ligne avec|au téléphone avec|t'attend|vous attend|t'attendent|vous attendent|attend dehors|devant la porte|devant chez|à l'accueil|je suis en bas|je suis devant|est ici|est là|en ce moment même|tu es là|vous êtes là|où es-tu|où êtes-vous|tu es où|maintenant|enfermé dehors|coincé|viens chercher|venir chercher|venez chercher|venir le chercher|venir la chercher|ferme aujourd'hui|ferme à|commence dans|on t'attend|on vous attend",
     ),
     (
         Incident,
-        "partent en timeout|se perdent|personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
+        "fichiers sont chiffrés|vient d'être volé|est hors ligne|plus aucun|plus personne ne|partent en timeout|se perdent|personne n'ouvre|à l'hôpital|est tombé|s'est blessé|a de la fièvre|a eu un accident|nous perdons|on perd des|surchauffe|plus rien ne marche|fuite d'eau|ne passe plus|ne passent plus|est tombé|est tombée|hors service|ne répond plus|ne fonctionne plus|ne marche plus|urgences|inondé|piraté|piratée|plus d'électricité|odeur de gaz|samu|pompiers|ne peuvent plus|impossible de se connecter",
     ),
     (
         Calm,
@@ -83,7 +83,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Scheduling,
-        "serais-tu disponible|seriez-vous disponible|es-tu disponible|êtes-vous disponible|tu serais disponible|vous seriez disponible|tu es dispo|êtes-vous dispo|es-tu dispo|serais-tu dispo|dispo pour|disponible pour|es-tu libre|êtes-vous libre|tu es libre|serais-tu libre|seriez-vous libre|vos disponibilités|tes disponibilités|disponibilités|te convient|vous convient|te conviendrait|vous conviendrait|conviendrait|t'arrange|vous arrange|t'irait|vous irait|te va|vous va|reporter|décaler|avancer notre|avancer la réunion|déplacer notre|déplacer la réunion|déplacer le rendez-vous|annuler notre|annuler la réunion|annuler le rendez-vous|fixer un rendez-vous|fixer une date|fixer un créneau|convenir d'|créneau|créneaux|prendre rendez-vous|rendez-vous le|se voir|nous voir|nous rencontrer|se rencontrer|te rencontrer|vous rencontrer|se retrouver|on se retrouve|déjeuner|dîner|prendre un café|boire un café|un appel|quelle heure|quand es-tu|quand êtes-vous|quel jour|changement d'horaire|nouvel horaire|nouvelle date|entretien le|proposition de date*|proposition de créneau*|faire le point",
+        "serais-tu disponible|seriez-vous disponible|es-tu disponible|êtes-vous disponible|tu serais disponible|vous seriez disponible|tu es dispo|êtes-vous dispo|es-tu dispo|serais-tu dispo|dispo pour|disponible pour|es-tu libre|êtes-vous libre|tu es libre|serais-tu libre|seriez-vous libre|vos disponibilités|tes disponibilités|disponibilités|te convient|vous convient|te conviendrait|vous conviendrait|conviendrait|t'arrange|vous arrange|t'irait|vous irait|reporter|décaler|avancer notre|avancer la réunion|déplacer notre|déplacer la réunion|déplacer le rendez-vous|annuler notre|annuler la réunion|annuler le rendez-vous|fixer un rendez-vous|fixer une date|fixer un créneau|convenir d'|créneau|créneaux|prendre rendez-vous|rendez-vous le|se voir|nous voir|nous rencontrer|se rencontrer|te rencontrer|vous rencontrer|se retrouver|on se retrouve|déjeuner|dîner|prendre un café|boire un café|un appel|quelle heure|quand es-tu|quand êtes-vous|quel jour|changement d'horaire|nouvel horaire|nouvelle date|entretien le|proposition de date*|proposition de créneau*|faire le point",
     ),
     (
         Transactional,
@@ -95,7 +95,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Code,
-        "code de vérification|code de sécurité|code de connexion|code à usage unique|code de confirmation|code d'accès|code d'authentification|mot de passe à usage unique|votre code|code est",
+        "numéro de vérification|code suivant|code de vérification|code de sécurité|code de connexion|code à usage unique|code de confirmation|code d'accès|code d'authentification|mot de passe à usage unique|votre code|code est",
     ),
     (
         Reset,
@@ -103,7 +103,7 @@ pub(super) const WORDS: &[Row] = &[
     ),
     (
         Promo,
-        "plus que quelques heures|commandez|frais de port|toute la collection|vite|derniers jours|dès maintenant|arrive en boutique|promo|promotion|promotions|soldes|remise|réduction|réductions|% de remise|% de réduction|offre|offres|bon plan|bons plans|code promo|livraison gratuite|livraison offerte|profitez|profite|j'en profite|découvrez|découvrir|à partir de|jusqu'à -|dès|exclusif|exclusive|exclusivité|dernière chance|dernières heures|ne manquez pas|ventes privées|vente privée|nouvelle collection|nouveautés|black friday|gagnez|cadeau|cadeaux|acheter maintenant|j'achète|je commande|commandez|offert|gratuit|essai gratuit|webinaire|inscrivez-vous|à ne pas manquer|évadez-vous|craquez|prix mini|petits prix|bonnes affaires|places disponibles|fidélité",
+        "boostez|places limitées|certifiantes|testez|essayez|nos coups de cœur|plus que quelques heures|commandez|frais de port|toute la collection|vite|derniers jours|dès maintenant|arrive en boutique|promo|promotion|promotions|soldes|remise|réduction|réductions|% de remise|% de réduction|offre|offres|bon plan|bons plans|code promo|livraison gratuite|livraison offerte|profitez|profite|j'en profite|découvrez|découvrir|à partir de|jusqu'à -|dès|exclusif|exclusive|exclusivité|dernière chance|dernières heures|ne manquez pas|ventes privées|vente privée|nouvelle collection|nouveautés|black friday|gagnez|cadeau|cadeaux|acheter maintenant|j'achète|je commande|commandez|offert|gratuit|essai gratuit|webinaire|inscrivez-vous|à ne pas manquer|évadez-vous|craquez|prix mini|petits prix|bonnes affaires|places disponibles|fidélité",
     ),
     (
         Newsletter,

@@ -196,9 +196,10 @@ pub(super) fn capabilities(words: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The atoms of a list, flat.
+/// The words of a list, flat; a flag may be called NIL.
 pub(super) fn atoms(text: &Bytes) -> Vec<Bytes> {
-    Scanner::new(text).filter(|token| token.kind == Kind::Atom).map(|token| text.slice(token.span)).collect()
+    let word = |kind: &Kind| matches!(kind, Kind::Atom | Kind::Nil);
+    Scanner::new(text).filter(|token| word(&token.kind)).map(|token| text.slice(token.span)).collect()
 }
 
 /// RFC 7162 §3.1.5 puts `(MODSEQ n)` after the numbers.
@@ -280,6 +281,8 @@ fn fetch_item(items: &mut FetchItems, text: &Bytes, name: Bytes, value: &Token) 
     let raw = text.slice(value.span.clone());
     match upper(&name).as_slice() {
         b"UID" => items.uid = number(&raw).and_then(|n| u32::try_from(n).ok()),
+        // NIL in place of the list is how some say that there are none.
+        b"FLAGS" if raw.eq_ignore_ascii_case(b"NIL") => items.flags = Some(Vec::new()),
         b"FLAGS" => items.flags = Some(atoms(&raw)),
         b"RFC822.SIZE" => items.size = number(&raw),
         b"INTERNALDATE" => items.internaldate = (value.kind != Kind::Nil).then(|| content(text, value)),

@@ -1,9 +1,8 @@
-//! What passes between client and provider, line by line.
+//! Octets of commands and responses on their way through: quoting, sets,
+//! splitting at literals, an agent's command encoded anew.
 //!
-//! Promises: text of the provider reaches the client without what ends a line
-//! elsewhere, and no line of it answers a command that it doesn't answer; a
-//! client's command reaches the provider in the parts that it has here.
-//! Doesn't know: connections.
+//! Promises: nothing that is quoted here can end its string or line; what an
+//! agent sent is never passed on as it came. Doesn't know: connections.
 
 use std::borrow::Cow;
 
@@ -12,56 +11,77 @@ use imap_codec::CommandCodec;
 use imap_codec::encode::{Encoder, Fragment};
 use imap_codec::imap_types::command::{Command, CommandBody};
 use imap_codec::imap_types::fetch::{MacroOrMessageDataItemNames, MessageDataItemName};
+use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 
-use crate::upstream::imap::{Untagged, UntaggedData};
+use crate::upstream::imap::Untagged;
 
-use super::session::{Fail, is_sane};
+use super::session::Fail;
 
-/// What a response line of the provider is to the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
-    /// None was begun.
-    Between,
-    Passed,
-    /// Between the provider and us, or an answer to nothing that was asked.
-    Dropped,
-    /// The command's own response.
-    Last,
-}
-
-impl Line {
-    /// `ours` is the command's tag at the provider and a blank.
-    pub(super) fn of(text: &[u8], ours: &[u8]) -> Result<Line, Fail> {
-        let begins = |what: &[u8]| text.get(..what.len()).is_some_and(|t| t.eq_ignore_ascii_case(what));
-        if let Some(rest) = text.strip_prefix(ours) {
-            let known = [&b"OK"[..], b"NO", b"BAD"].iter().any(|w| {
-                rest.get(..w.len()).is_some_and(|r| r.eq_ignore_ascii_case(w))
-                    && rest.get(w.len()).is_none_or(|b| *b == b' ')
-            });
-            return if known { Ok(Line::Last) } else { Err(Fail::Bye("the provider's answer is none".into())) };
+/// A quoted string (RFC 9051 §9, `quoted`). Names reach us as atoms, quoted
+/// strings or literals; octets that no quoted string can carry (CR, LF, NUL)
+/// are left out, so that nothing can be injected, and the name won't be found.
+pub(super) fn quote(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    out.push(b'"');
+    for b in text {
+        match b {
+            b'"' | b'\\' => out.extend([b'\\', *b]),
+            b'\r' | b'\n' | 0 => {}
+            _ => out.push(*b),
         }
-        if begins(b"* BYE") {
-            return Err(Fail::Bye("the provider ended the session".into()));
-        }
-        // A tag that isn't the command's might be one that the client used.
-        Ok(if text.starts_with(b"* ") && !begins(b"* CAPABILITY") { Line::Passed } else { Line::Dropped })
     }
+    out.push(b'"');
+    out
 }
 
-/// Whether untagged data is for clients, not between the provider and us.
-pub(super) fn is_for_clients(u: &Untagged) -> bool {
-    match u.parse() {
-        UntaggedData::Bye { .. } | UntaggedData::Capability(_) => false,
-        UntaggedData::Ok { code: Some(code), .. } => {
-            !code.get(..10).is_some_and(|c| c.eq_ignore_ascii_case(b"CAPABILITY"))
+/// A sequence set as text.
+pub(super) fn set_text(set: &SequenceSet) -> String {
+    let value = |v: &SeqOrUid| match v {
+        SeqOrUid::Value(n) => n.to_string(),
+        SeqOrUid::Asterisk => "*".to_owned(),
+    };
+    let parts: Vec<String> = set
+        .0
+        .as_ref()
+        .iter()
+        .map(|s| match s {
+            Sequence::Single(v) => value(v),
+            Sequence::Range(a, b) => format!("{}:{}", value(a), value(b)),
+        })
+        .collect();
+    parts.join(",")
+}
+
+/// Splits a raw command, after its tag, at its literals.
+pub(super) fn parts(raw: &[u8]) -> Vec<(Bytes, Option<Bytes>)> {
+    let mut out = Vec::new();
+    let mut rest = raw;
+    loop {
+        let end = memchr::memmem::find(rest, b"\r\n").unwrap_or(rest.len());
+        let line = &rest[..end];
+        let announced = line.strip_suffix(b"}").and_then(|l| {
+            let open = memchr::memrchr(b'{', l)?;
+            let digits = l[open + 1..].strip_suffix(b"+").unwrap_or(&l[open + 1..]);
+            let len: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
+            Some((open, len))
+        });
+        match announced {
+            Some((open, len)) if rest.len() >= end + 2 + len => {
+                let data = &rest[end + 2..end + 2 + len];
+                out.push((Bytes::copy_from_slice(&line[..open]), Some(Bytes::copy_from_slice(data))));
+                rest = &rest[end + 2 + len..];
+            }
+            _ => {
+                out.push((Bytes::copy_from_slice(line), None));
+                return out;
+            }
         }
-        _ => true,
     }
 }
 
 /// Text of the provider without what ends a line or a string elsewhere.
 pub(super) fn fit(text: &[u8]) -> Cow<'_, [u8]> {
-    if is_sane(text) {
+    if super::session::is_sane(text) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.iter().map(|b| if matches!(b, 0 | b'\r' | b'\n') { b'?' } else { *b }).collect())
@@ -97,33 +117,6 @@ pub(super) fn is_raw_verb(rest: &[u8]) -> bool {
         verb = next();
     }
     [&b"FETCH"[..], b"STORE", b"SEARCH", b"SORT", b"THREAD"].contains(&&verb[..]) && !next().is_empty()
-}
-
-/// Splits a raw command, after its tag, at its literals.
-pub(super) fn parts(raw: &[u8]) -> Vec<(Bytes, Option<Bytes>)> {
-    let mut out = Vec::new();
-    let mut rest = raw;
-    loop {
-        let end = memchr::memmem::find(rest, b"\r\n").unwrap_or(rest.len());
-        let line = &rest[..end];
-        let announced = line.strip_suffix(b"}").and_then(|l| {
-            let open = memchr::memrchr(b'{', l)?;
-            let digits = l[open + 1..].strip_suffix(b"+").unwrap_or(&l[open + 1..]);
-            let len: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
-            Some((open, len))
-        });
-        match announced {
-            Some((open, len)) if rest.len() >= end + 2 + len => {
-                let data = &rest[end + 2..end + 2 + len];
-                out.push((Bytes::copy_from_slice(&line[..open]), Some(Bytes::copy_from_slice(data))));
-                rest = &rest[end + 2 + len..];
-            }
-            _ => {
-                out.push((Bytes::copy_from_slice(line), None));
-                return out;
-            }
-        }
-    }
 }
 
 /// An agent's command, encoded anew; FETCH never sets `\Seen`.
@@ -165,26 +158,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn quoting_can_not_be_left() {
+        assert_eq!(quote(b"a\"b\\c\r\nd"), b"\"a\\\"b\\\\cd\"");
+    }
+
+    #[test]
     fn commands_split_at_their_literals() {
         let split = parts(b"SEARCH SUBJECT {3+}\r\na{1 FROM {2}\r\n\r\n SEEN\r\n");
         assert_eq!(split.len(), 3);
         assert_eq!(split[0], (Bytes::from_static(b"SEARCH SUBJECT "), Some(Bytes::from_static(b"a{1"))));
         assert_eq!(split[1], (Bytes::from_static(b" FROM "), Some(Bytes::from_static(b"\r\n"))));
         assert_eq!(split[2], (Bytes::from_static(b" SEEN"), None));
-    }
-
-    #[test]
-    fn a_line_of_another_tag_answers_nothing() {
-        let of = |text: &[u8]| Line::of(text, b"t7 ").ok();
-        assert_eq!(of(b"t7 OK done"), Some(Line::Last));
-        assert_eq!(of(b"t7 no"), Some(Line::Last));
-        assert_eq!(of(b"t7 OKAY"), None);
-        assert_eq!(of(b"t71 OK done"), Some(Line::Dropped));
-        assert_eq!(of(b"c1 OK done"), Some(Line::Dropped));
-        assert_eq!(of(b"+ go on"), Some(Line::Dropped));
-        assert_eq!(of(b"* capability X"), Some(Line::Dropped));
-        assert_eq!(of(b"* bye"), None);
-        assert_eq!(of(b"* 1 EXISTS"), Some(Line::Passed));
     }
 
     #[test]
