@@ -93,6 +93,7 @@ split! {
     authenticate_plain_and_its_refusals "imap-authenticate.txt"
     authenticate_plain_with_an_initial_response "imap-initial-response.txt"
     mistakes_are_answered_and_end_nothing "imap-not-understood.txt"
+    names_and_offers_are_what_they_say "imap-names-and-offers.txt"
     pipelined_commands_are_answered_in_order "imap-pipelined.txt"
     a_stranger_s_large_literal_is_refused "imap-large-literal-before-sign-in.txt"
     an_agent_s_commands_are_refused_one_by_one "imap-agent.txt"
