@@ -128,6 +128,8 @@ impl Gateway {
             smtp_plain: listen::addresses(&smtp_plain),
             web: listen::addresses(&pages),
         };
+        // The first message must not wait for the scorer's vocabulary.
+        tokio::task::spawn_blocking(crate::perceive::warm);
         let provider = embedded(&config).await?;
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();

@@ -5,7 +5,7 @@
 //! sudden loss is confirmed on a second connection before anyone is told; what
 //! a provider leaves out hides no message. Doesn't know: sessions and requests.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -199,24 +199,32 @@ impl Watcher {
     }
 
     async fn uids_and_flags(&mut self) -> Result<Vec<(UpstreamUid, Vec<String>)>, WatchError> {
-        let mut list = Vec::with_capacity(self.exists);
         if self.exists == 0 {
-            return Ok(list);
+            return Ok(Vec::new());
         }
         let outcome = self.connection.run(b"UID FETCH 1:* (UID FLAGS)").await?.ok()?;
+        let mut list: BTreeMap<UpstreamUid, Vec<String>> = BTreeMap::new();
+        let mut by_seq: HashMap<u32, UpstreamUid> = HashMap::new();
         for u in &outcome.untagged {
             match u.parse() {
-                UntaggedData::Fetch { items, .. } => {
-                    if let (Some(uid), Some(flags)) = (items.uid.and_then(UpstreamUid::new), &items.flags) {
-                        list.push((uid, strings(flags)));
+                UntaggedData::Fetch { seq, items } => {
+                    let uid = items.uid.and_then(UpstreamUid::new).or_else(|| by_seq.get(&seq).copied());
+                    if let (Some(uid), Some(flags)) = (uid, &items.flags) {
+                        by_seq.insert(seq, uid);
+                        // A flag that changes meanwhile is told again: the
+                        // last word counts.
+                        list.insert(uid, strings(flags));
                     }
                 }
-                other => self.absorb_data(other),
+                other => {
+                    if matches!(other, UntaggedData::Expunge(_)) {
+                        by_seq.clear();
+                    }
+                    self.absorb_data(other);
+                }
             }
         }
-        list.sort_by_key(|(u, _)| *u);
-        list.dedup_by_key(|(u, _)| *u);
-        Ok(list)
+        Ok(list.into_iter().collect())
     }
 
     /// What of `lost` is really gone. A sudden loss that wasn't our own doing

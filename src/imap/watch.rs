@@ -326,7 +326,8 @@ impl Watcher {
                     if !self.gone.is_empty() && let Some(status) = self.gather().await? {
                         return Ok(Woken::Over(status));
                     }
-                    if self.exists != self.order.len() {
+                    // To ask anything, IDLE has to end first.
+                    if self.exists != self.order.len() || self.unsure {
                         return Ok(Woken::Look);
                     }
                     self.settle().await?;
