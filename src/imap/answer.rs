@@ -19,27 +19,20 @@ use super::pool::Lease;
 use super::scan::{Event, FetchScan, fetch_head};
 use super::section::{Fields, Item, Partial, Wanted, cut, select_fields};
 use super::session::{Fail, Out};
-use super::uid::{UpstreamUid, sequence_set};
+use super::uid::UpstreamUid;
 
 /// Largest header section that is worked on, in octets.
 const MAX_HEADER: usize = 4 * 1024 * 1024;
 
-/// Messages that one command asks for at most.
-pub(super) const RUN: usize = 64;
-/// Messages in flight at most.
-pub(super) const IN_FLIGHT: usize = 4 * RUN;
-
-/// A message in flight and the command that asks for it.
+/// A command in flight and the message that it asks for.
 pub(super) struct InFlight {
     tag: Tag,
     job: Job,
     answered: bool,
 }
 
-/// Messages in flight and what became of those whose command ended.
+/// Commands in flight and what became of those that ended.
 ///
-/// One command asks for a run of messages whose UIDs ascend at the provider as
-/// they do in the view, so that its answers come in the view's order.
 /// RFC 9051 §5.5 lets a server answer several commands before it completes
 /// the first (Dovecot does), so the tagged responses don't separate the
 /// answers: the UID in each does.
@@ -53,62 +46,35 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Asks for every job, `run` at once and `most` in flight.
     pub(super) async fn run(
         &mut self,
         lease: &mut Lease,
         out: &mut Out,
         jobs: Vec<Job>,
-        (run, most): (usize, usize),
+        most: usize,
     ) -> Result<(), Fail> {
-        let mut queue = jobs.into_iter().peekable();
+        let mut queue = jobs.into_iter();
         loop {
-            while self.live.len() + run <= most.max(run)
-                && let Some(first) = queue.next()
+            while self.live.len() < most
+                && let Some(job) = queue.next()
             {
-                let mut jobs = vec![first];
-                while jobs.len() < run
-                    && let Some(job) = queue.next_if(|job| jobs.last().is_some_and(|last| follows(last, job)))
-                {
-                    jobs.push(job);
-                }
-                let uids: Vec<u32> = jobs.iter().map(|j| j.up.get()).collect();
-                let command = format!("UID FETCH {} (UID {})", sequence_set(&uids), jobs[0].command);
-                let tag = lease.send(command.as_bytes()).await?;
-                self.live.extend(jobs.into_iter().map(|job| InFlight { tag, job, answered: false }));
+                let tag = lease.send(format!("UID FETCH {} (UID {})", job.up, job.command).as_bytes()).await?;
+                self.live.push_back(InFlight { tag, job, answered: false });
             }
             if self.live.is_empty() {
                 return Ok(());
             }
             match next_of(lease, &self.live).await? {
-                Next::Done(tag, status) => self.ended(tag, status)?,
+                Next::Done(at, Status::No | Status::Bad) if self.live[at].answered => {
+                    return Err(cut_short("the provider refused mid-way"));
+                }
+                Next::Done(at, _) => {
+                    let ended = self.live.remove(at);
+                    self.missed.extend(ended.filter(|f| !f.answered).map(|f| f.job));
+                }
                 Next::Fetch(text) => self.answer(lease, out, text).await?,
             }
         }
-    }
-
-    /// A command ended: its messages were answered or missed.
-    fn ended(&mut self, tag: Tag, status: Status) -> Result<(), Fail> {
-        let (mut asked, mut answered) = (0, 0);
-        let (live, missed) = (&mut self.live, &mut self.missed);
-        for flight in std::mem::take(live) {
-            if flight.tag != tag {
-                live.push_back(flight);
-                continue;
-            }
-            asked += 1;
-            if flight.answered {
-                answered += 1;
-            } else {
-                missed.push(flight.job);
-            }
-        }
-        // Of several messages some may be refused; of one that was answered
-        // nobody knows what the refusal means.
-        if status != Status::Ok && asked == 1 && answered == 1 {
-            return Err(cut_short("the provider refused mid-way"));
-        }
-        Ok(())
     }
 
     /// Streams one FETCH response of the provider.
@@ -131,15 +97,10 @@ fn cut_short(why: &str) -> Fail {
     Fail::Cut(format!("the provider's answer was cut short: {why}"))
 }
 
-/// Whether one command can ask for both, in this order.
-fn follows(last: &Job, job: &Job) -> bool {
-    last.up < job.up && last.command == job.command
-}
-
 enum Next {
     Fetch(Bytes),
-    /// The end of a command.
-    Done(Tag, Status),
+    /// The end of the command at this place in the queue.
+    Done(usize, Status),
 }
 
 /// The next FETCH response or the end of a command; all else is skipped.
@@ -152,9 +113,9 @@ async fn next_of(lease: &mut Lease, live: &VecDeque<InFlight>) -> Result<Next, F
         skip_rest(lease).await?;
         let mut words = text.splitn(3, |b| *b == b' ');
         let (tag, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().to_ascii_uppercase());
-        let Some(flight) = live.iter().find(|f| f.tag.to_string().as_bytes() == tag) else { continue };
+        let Some(at) = live.iter().position(|f| f.tag.to_string().as_bytes() == tag) else { continue };
         return Ok(Next::Done(
-            flight.tag,
+            at,
             match &status[..] {
                 b"OK" => Status::Ok,
                 b"NO" => Status::No,

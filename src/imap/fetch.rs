@@ -4,8 +4,9 @@
 //! partials agree with the stamped octets; bodies stream. Doesn't know:
 //! passed-through mailboxes.
 //!
-//! A view's order is not the provider's: messages are asked for in runs in
-//! which both ascend, and an answer belongs to the message whose UID it carries.
+//! One command a message is pipelined to the provider: a view's order is not
+//! the provider's, and an answer is then known to belong to its message even
+//! where the provider puts UID last or adds flags of others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use imap_codec::imap_types::fetch::MacroOrMessageDataItemNames;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use super::answer::{IN_FLIGHT, RUN, Round};
+use super::answer::Round;
 use super::encode::set_text;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
@@ -23,6 +24,8 @@ use super::session::{Fail, Out, Selection, Session, Viewing};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
 use super::view::Source;
 
+/// Commands in flight to the provider.
+const IN_FLIGHT: usize = 32;
 /// Octets asked beyond the end of a partial: longer than a name that is renamed.
 pub(super) const LOOKAHEAD: u64 = 16;
 
@@ -361,13 +364,11 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
         lease.knows(newest);
     }
     let mut round = Round { live: VecDeque::new(), missed: Vec::new(), blind: false, wanted };
-    round.run(&mut lease, out, jobs, (RUN, IN_FLIGHT)).await?;
-    if !round.missed.is_empty() {
-        // One message may have spoilt the command of all: each is asked for
-        // alone. Alone in flight, an answer is known even without its UID.
+    round.run(&mut lease, out, jobs, IN_FLIGHT).await?;
+    if round.blind && !round.missed.is_empty() {
+        // With one command in flight an answer is known without its UID.
         let again = std::mem::take(&mut round.missed);
-        let most = if round.blind { 1 } else { RUN };
-        round.run(&mut lease, out, again, (1, most)).await?;
+        round.run(&mut lease, out, again, 1).await?;
     }
     lease.give_back();
     Ok(!round.missed.is_empty())
