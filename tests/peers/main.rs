@@ -12,4 +12,5 @@ mod agents;
 mod clients;
 mod filing;
 mod lanes;
+mod login;
 mod sending;
