@@ -165,6 +165,17 @@ fn a_session_sees_the_account_only_after_its_own_login_at_the_provider() {
     }
     session.wire.send(format!("x LOGIN \"{ALICE}\" \"{WRONG}\"\r\n"));
     assert!(String::from_utf8_lossy(&session.wire.rest()).starts_with("* BYE"));
+    // Many connections guess no faster than one.
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut session = Imap::connect(house.gateway.imap);
+                session.refused(&format!("LOGIN \"{ALICE}\" \"{WRONG}\""), "NO [");
+            });
+        }
+    });
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
     // Each sign-in of the right person asks the provider too.
     let taken = house.imap.taken();
     let mut second = house.alice();

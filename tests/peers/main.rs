@@ -13,4 +13,5 @@ mod clients;
 mod filing;
 mod lanes;
 mod login;
+mod names;
 mod sending;
