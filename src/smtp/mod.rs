@@ -85,4 +85,6 @@ impl Services {
 }
 
 #[cfg(test)]
+mod provenance_tests;
+#[cfg(test)]
 mod tests;
