@@ -25,8 +25,8 @@ use super::errand::Errand;
 use super::lanes::Place;
 use super::mirror::{Mirror, Op, OpError};
 use super::rows;
-use super::select::{name_of, ready};
-use super::session::{Fail, Session};
+use super::select::name_of;
+use super::session::{Fail, Session, passed_code};
 use super::uid::UpstreamUid;
 
 /// Largest draft of an agent, in octets.
@@ -99,7 +99,7 @@ impl Session {
         let CommandBody::Append { mailbox, flags, date, .. } = &command.body else {
             return Err(Fail::Bad("not an APPEND".into()));
         };
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         if len > mirror.max_message_bytes {
             return Err(Fail::No("TOOBIG", format!("messages are limited to {} octets", mirror.max_message_bytes)));
         }
@@ -322,13 +322,7 @@ impl Session {
             match errand.response(self).await? {
                 Response::Continue(_) => return Ok(Opened { tag, before }),
                 Response::Tagged { tag: of, code, text, .. } if is_tag(of, &tag) => {
-                    let text = String::from_utf8_lossy(&text).into_owned();
-                    return match code.as_deref() {
-                        // RFC 9051 §7.1: the client may create it and try again.
-                        Some(b"TRYCREATE") => Err(Fail::No("TRYCREATE", text)),
-                        Some(b"OVERQUOTA") => Err(Fail::No("OVERQUOTA", text)),
-                        _ => Err(Fail::Refused(text)),
-                    };
+                    return Err(refusal(code.as_deref(), &text));
                 }
                 Response::Tagged { .. } => {}
                 Response::Untagged(u) => self.overheard(errand, u).await?,
@@ -344,7 +338,7 @@ impl Session {
                 Response::Tagged { tag: of, status, code, text, .. } if is_tag(of, tag) => {
                     return match status {
                         Status::Ok => Ok(Answered { uid: code.as_deref().and_then(parse_appenduid), told }),
-                        Status::No | Status::Bad => Err(Fail::Refused(String::from_utf8_lossy(&text).into_owned())),
+                        Status::No | Status::Bad => Err(refusal(code.as_deref(), &text)),
                     };
                 }
                 Response::Tagged { .. } | Response::Continue(_) => {}
@@ -354,6 +348,16 @@ impl Session {
                 }
             }
         }
+    }
+}
+
+/// The provider's refusal. RFC 9051 §7.1: after TRYCREATE the client may create
+/// the mailbox and try again.
+fn refusal(code: Option<&[u8]>, text: &[u8]) -> Fail {
+    let text = String::from_utf8_lossy(text).into_owned();
+    match code.and_then(passed_code) {
+        Some(code) => Fail::No(code, text),
+        None => Fail::Refused(text),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::upstream::imap::{ImapError, Outcome, Response, Untagged, UntaggedData
 use super::mirror::Mirror;
 use super::pass::lost;
 use super::pool::Lease;
+use super::select::ready;
 use super::session::{Fail, Selection, Session};
 
 /// The connection of one errand.
@@ -67,6 +68,15 @@ impl Errand {
 }
 
 impl Session {
+    /// Waits until errands can be done. A session with a passed-through
+    /// mailbox has its connection; whether that lives the errand tells.
+    pub(super) async fn reachable(&self, mirror: &Mirror) -> Result<(), Fail> {
+        match &self.selection {
+            Selection::Pass(_) => Ok(()),
+            Selection::Nothing | Selection::View(_) => ready(mirror).await,
+        }
+    }
+
     /// Begins an errand.
     pub(super) async fn errand(&mut self, mirror: &Mirror) -> Result<Errand, Fail> {
         if let Selection::Pass(_) = &self.selection {

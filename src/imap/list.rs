@@ -25,7 +25,7 @@ impl Session {
     /// NAMESPACE: the provider's, or one without prefix.
     pub(super) async fn namespace(&mut self) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let mut errand = self.errand(&mirror).await?;
         let has = errand.lease(self)?.capabilities().has("NAMESPACE");
         errand.end();
@@ -57,7 +57,7 @@ impl Session {
         subscribed: bool,
     ) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let reference = name_of(reference);
         let pattern = match pattern {
             ListMailbox::Token(t) => t.as_ref().to_vec(),
@@ -94,7 +94,7 @@ impl Session {
     /// STATUS.
     pub(super) async fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let mut words = Vec::new();
         for item in items {
@@ -114,6 +114,7 @@ impl Session {
         };
         match place {
             Some(place) => {
+                ready(&mirror).await?;
                 let _ = mirror.freshen().await;
                 let line = self.view_status(&mirror, place, &name, &words)?;
                 self.line(&line).await?;
@@ -160,7 +161,7 @@ impl Session {
     /// CREATE, DELETE and RENAME of the provider's mailboxes.
     pub(super) async fn manage(&mut self, verb: &[u8], mailboxes: &[&Mailbox<'_>]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let names: Vec<Vec<u8>> = mailboxes.iter().map(|m| name_of(m)).collect();
         let lanes = mirror.state().lanes.clone();
         for name in &names {
@@ -180,7 +181,7 @@ impl Session {
     /// SUBSCRIBE and UNSUBSCRIBE.
     pub(super) async fn subscribe(&mut self, mailbox: &Mailbox<'_>, subscribe: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let lanes = mirror.state().lanes.clone();
         let ours = lanes.as_ref().filter(|l| l.owns(&name));

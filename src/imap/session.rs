@@ -130,7 +130,7 @@ impl From<ImapError> for Fail {
 
 /// What the provider's refusal means to programs (RFC 9051 §7.1, RFC 5530 §3),
 /// where it means the same to a client of ours.
-fn passed_code(code: &[u8]) -> Option<&'static str> {
+pub(super) fn passed_code(code: &[u8]) -> Option<&'static str> {
     const PASSED: [&str; 11] = [
         "ALREADYEXISTS",
         "CANNOT",

@@ -2,8 +2,10 @@
 //! copy of what it was shown sends our stamps along.
 //!
 //! Promises: a field goes only when it equals, octet for octet, one of a stamp
-//! that is given here; every other octet stays, in its order. Doesn't know:
-//! which decisions there are, nor what follows the octets that it looks at.
+//! that is given here; every other octet stays, in its order. (Of a message
+//! that begins with a folded line, that line belongs to the last field of the
+//! stamp, which stays with it.) Doesn't know: which decisions there are, nor
+//! what follows the octets that it looks at.
 
 use super::stamp::NAMESPACE;
 

@@ -4,7 +4,10 @@
 
 mod client;
 mod connections;
+mod errands;
 mod hostile;
 mod offers;
 mod stand;
 mod table;
+mod uploads;
+mod vanished;
