@@ -11,6 +11,7 @@ use crate::corpus::delivered;
 use crate::holdings::{
     Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs, with_crlf, without_field,
 };
+use crate::table;
 
 /// What mbsync sends in a run that changes nothing and fetches no message.
 const QUIET: [&str; 8] = ["AUTHENTICATE", "LOGIN", "NAMESPACE", "LIST", "SELECT", "CLOSE", "LOGOUT", "CAPABILITY"];
@@ -213,4 +214,5 @@ fn mbsync_two_way_stores_what_a_direct_run_stores_and_settles_after_every_change
     let there = &truth[&("Archive".to_owned(), format!("<{moved}>"))].octets;
     assert!(there.windows(8).any(|w| w == b"X-TUID: "), "it was an upload");
     assert_eq!(String::from_utf8_lossy(&without_field(there, "X-TUID")), String::from_utf8_lossy(&delivered_as));
+    table::is_true_of(&world, "mbsync");
 }
