@@ -25,7 +25,7 @@ const CASES: &[(&str, &str, bool, usize)] = &[
     ("STORE 1 +FLAGS (\\Seen)", "OK done", false, 1),
     ("UID STORE 2 +FLAGS (\\Seen)", "OK done", true, 0),
     ("UID STORE 1:3 +FLAGS (\\Flagged)", "OK done", true, 2),
-    ("UID STORE 77 +FLAGS (\\Flagged)", "OK done", true, 0),
+    ("UID STORE 77 +FLAGS (\\Flagged)", "OK done", false, 0),
     ("FETCH 1:3 (FLAGS)", "NO [EXPUNGEISSUED]", false, 2),
     ("UID FETCH 2 (FLAGS)", "OK", true, 0),
     ("UID FETCH 1:* (BODY.PEEK[])", "OK", true, 3),
