@@ -22,7 +22,7 @@ mod key;
 pub mod login;
 pub mod secret;
 
-pub use grants::{FloorGrant, Grant, Grants, Verb};
+pub use grants::{AgentGrants, Change, FloorGrant, Grant, GrantError, Grants, LiveGrants, Verb};
 pub use login::{Logins, OwnLogin, Reach, Unproven};
 pub use secret::SecretError;
 
@@ -88,8 +88,8 @@ pub struct Principal {
     pub key_name: String,
     /// Person or agent.
     pub role: Role,
-    /// What the key may do.
-    pub grants: Grants,
+    /// What the key may do, as it is at the moment.
+    pub grants: LiveGrants,
     /// Becomes true when the key is revoked, or the provider no longer takes
     /// the own login; sessions end then.
     pub revoked: tokio::sync::watch::Receiver<bool>,
@@ -141,6 +141,12 @@ pub enum AccountsError {
     /// The account has [`MAX_KEYS_PER_ACCOUNT`] keys.
     #[error("the account has {MAX_KEYS_PER_ACCOUNT} keys; revoke one first")]
     TooMany,
+    /// Only agents' keys have grants.
+    #[error("{0} is a person's key: it may do everything")]
+    NotAgent(KeyId),
+    /// The grant can't be given.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// The system gave no random octets.
     #[error("no randomness: {0}")]
     Random(String),
@@ -169,6 +175,17 @@ pub struct KeyInfo {
     pub grants: Option<grants::AgentGrants>,
 }
 
+impl KeyInfo {
+    /// What the key may do.
+    pub fn grants(&self) -> Grants {
+        match (self.role, &self.grants) {
+            (Role::Person, _) => Grants::Person,
+            (Role::Agent, Some(grants)) => Grants::Agent(Arc::new(grants.clone())),
+            (Role::Agent, None) => Grants::default_agent(),
+        }
+    }
+}
+
 /// A key as [`Table::Key`] stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct KeyRecord {
@@ -183,12 +200,14 @@ struct KeyRecord {
 struct Live {
     record: KeyRecord,
     revoked: watch::Sender<bool>,
+    grants: watch::Sender<Grants>,
 }
 
 impl Live {
     fn new(record: KeyRecord) -> Live {
         let (revoked, _) = watch::channel(record.info.revoked_at.is_some());
-        Live { record, revoked }
+        let (grants, _) = watch::channel(record.info.grants());
+        Live { record, revoked, grants }
     }
 }
 
@@ -199,6 +218,9 @@ pub struct Accounts {
     config: Arc<Config>,
     store: Arc<dyn Store>,
     keys: RwLock<BTreeMap<KeyId, Live>>,
+    /// Held while the record of a key that exists is written: the last write
+    /// holds every change.
+    writing: tokio::sync::Mutex<()>,
     /// Of the accounts without a stored secret.
     logins: BTreeMap<AccountId, Arc<Logins>>,
 }
@@ -228,7 +250,8 @@ impl Accounts {
         })?;
         let own = config.accounts.iter().filter(|a| !a.stores_secret()).map(|a| AccountId::of(&a.address));
         let logins = own.map(|id| (id.clone(), Logins::new(id))).collect();
-        Ok(Arc::new(Accounts { config, store, keys: RwLock::new(keys), logins }))
+        let (keys, writing) = (RwLock::new(keys), tokio::sync::Mutex::default());
+        Ok(Arc::new(Accounts { config, store, keys, writing, logins }))
     }
 
     /// The configuration of an account.
@@ -298,11 +321,7 @@ impl Accounts {
             key: info.id.clone(),
             key_name: info.name.clone(),
             role: info.role,
-            grants: match (info.role, info.grants) {
-                (Role::Person, _) => Grants::Person,
-                (Role::Agent, Some(grants)) => Grants::Agent(grants),
-                (Role::Agent, None) => Grants::default_agent(),
-            },
+            grants: LiveGrants::of_key(&live.grants),
             revoked: live.revoked.subscribe(),
             own: None,
         })
@@ -341,10 +360,7 @@ impl Accounts {
             name: name.to_owned(),
             created: now(),
             revoked_at: None,
-            grants: match (role, Grants::default_agent()) {
-                (Role::Agent, Grants::Agent(grants)) => Some(grants),
-                (Role::Agent | Role::Person, _) => None,
-            },
+            grants: (role == Role::Agent).then(AgentGrants::default),
         };
         let record = KeyRecord { info, hash: key::hash(text) };
         self.persist(&record).await?;
@@ -382,15 +398,49 @@ impl Accounts {
     /// caller writes the ledger entry and freezes the key's holds. Revoking
     /// twice keeps the first time.
     pub async fn revoke(&self, id: &KeyId) -> Result<KeyInfo, AccountsError> {
-        let record = {
+        {
             let mut keys = self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             let live = keys.get_mut(id).ok_or_else(|| AccountsError::NoKey(id.to_string()))?;
             live.record.info.revoked_at.get_or_insert_with(now);
             live.revoked.send_replace(true);
-            live.record.clone()
-        };
+        }
+        let _writing = self.writing.lock().await;
+        let record = self.record(id)?;
         self.persist(&record).await?;
         Ok(record.info)
+    }
+
+    /// Changes an agent key's grants; all of the changes or none. Open
+    /// sessions see them from their next command on. The caller writes the
+    /// ledger entry.
+    pub async fn set_grants(&self, id: &KeyId, changes: &[Change]) -> Result<KeyInfo, AccountsError> {
+        let _writing = self.writing.lock().await;
+        let mut record = self.record(id)?;
+        if record.info.role != Role::Agent {
+            return Err(AccountsError::NotAgent(id.clone()));
+        }
+        let mut grants = record.info.grants.take().unwrap_or_default();
+        for change in changes {
+            grants.change(change)?;
+        }
+        record.info.grants = Some(grants.clone());
+        self.persist(&record).await?;
+        let mut keys = self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let live = keys.get_mut(id).ok_or_else(|| AccountsError::NoKey(id.to_string()))?;
+        live.record.info.grants = Some(grants);
+        live.grants.send_replace(live.record.info.grants());
+        Ok(live.record.info.clone())
+    }
+
+    /// A key's record as it is in memory, which is never behind the store.
+    fn record(&self, id: &KeyId) -> Result<KeyRecord, AccountsError> {
+        let keys = self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keys.get(id).map(|live| live.record.clone()).ok_or_else(|| AccountsError::NoKey(id.to_string()))
+    }
+
+    /// What is known of a key.
+    pub fn key(&self, id: &KeyId) -> Option<KeyInfo> {
+        self.record(id).ok().map(|record| record.info)
     }
 
     /// The stored password of an account at its provider.

@@ -25,7 +25,8 @@ pub const DOMAIN: &[u8] = b"tollgate/ledger/v1\n";
 /// `prev` of the first entry.
 pub const GENESIS: Hash = Hash([0; 32]);
 
-/// What happened. Ids and digests only: no text of a message stands here.
+/// What happened. Ids, digests and settings only: no text of a message stands
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
@@ -145,6 +146,15 @@ pub enum Event {
         /// The key.
         key: String,
     },
+    /// What an agent's key may do was changed.
+    GrantsChanged {
+        /// The account.
+        account: String,
+        /// The key.
+        key: String,
+        /// Each as `VERB[@MAILBOX]=VALUE`.
+        changes: Vec<String>,
+    },
     /// The approver's PIN was set.
     PinSet {
         /// The account.
@@ -167,7 +177,10 @@ impl Event {
             | Event::Failed { hold, .. }
             | Event::Unknown { hold, .. }
             | Event::Reheld { hold, .. } => Some(hold),
-            Event::KeyAdded { .. } | Event::KeyRevoked { .. } | Event::PinSet { .. } => None,
+            Event::KeyAdded { .. }
+            | Event::KeyRevoked { .. }
+            | Event::GrantsChanged { .. }
+            | Event::PinSet { .. } => None,
         }
     }
 }

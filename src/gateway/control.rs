@@ -49,6 +49,18 @@ pub enum Request {
         /// The key's id.
         id: String,
     },
+    /// What a key may do: `{key, everywhere, mailboxes}`.
+    KeyShow {
+        /// The key's id.
+        id: String,
+    },
+    /// Change what an agent's key may do: as `KeyShow`.
+    KeyGrant {
+        /// The key's id.
+        id: String,
+        /// Each `VERB[@MAILBOX]=VALUE`; all of them are made or none.
+        changes: Vec<String>,
+    },
     /// The holds: `{holds: […]}`, each as in `HeldShow`.
     HeldList {
         /// Only this account's.
@@ -242,7 +254,11 @@ impl ControlError {
             ControlError::Accounts(e) => match e {
                 AccountsError::NoAccount(_) => names::NO_ACCOUNT,
                 AccountsError::NoKey(_) => names::NO_KEY,
-                AccountsError::Name | AccountsError::TooMany | AccountsError::NoSecret(_) => names::INVALID,
+                AccountsError::Name
+                | AccountsError::TooMany
+                | AccountsError::NoSecret(_)
+                | AccountsError::NotAgent(_)
+                | AccountsError::Grant(_) => names::INVALID,
                 AccountsError::Random(_) | AccountsError::Store(_) => names::IO,
             },
             ControlError::Hold(e) => match e {

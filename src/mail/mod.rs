@@ -5,3 +5,4 @@
 pub mod address;
 pub mod header;
 pub mod mime;
+pub mod mutf7;

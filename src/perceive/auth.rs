@@ -227,7 +227,7 @@ pub(super) fn same_name(a: &str, b: &str) -> bool {
 }
 
 /// A text as it looks: case, blanks, marks and common stand-ins removed.
-pub(super) fn skeleton(text: &str) -> String {
+pub(crate) fn skeleton(text: &str) -> String {
     use unicode_normalization::UnicodeNormalization;
     let mut out = String::new();
     for c in text.nfkd().flat_map(char::to_lowercase) {

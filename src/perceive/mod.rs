@@ -34,6 +34,7 @@ use offline::Case;
 use signals::Evidence;
 use time::Clock;
 
+pub(crate) use auth::skeleton;
 pub use context::{CorrespondentRecord, KnownNames};
 pub use offline::OFFLINE_VERSION;
 pub use written::{Written, written};

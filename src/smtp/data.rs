@@ -416,7 +416,7 @@ async fn commit(
         Role::Person => Action::SendEmail,
         Role::Agent => action_of(services, principal, transaction, &blob).await?,
     };
-    if action == Action::ForwardExternal && principal.grants.of(Verb::Forward) == Grant::Off {
+    if action == Action::ForwardExternal && principal.grants.now().of(Verb::Forward) == Grant::Off {
         return Err(Reply::new(550, "5.7.1", "this key may not forward mail of the mailbox to outside"));
     }
     let intake = Intake {

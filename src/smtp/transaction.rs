@@ -78,7 +78,7 @@ impl Transaction {
         let account = services.accounts.account(&principal.account);
         let account = account.ok_or_else(|| Reply::new(550, "5.7.1", "the account is not configured"))?;
         let is_agent = principal.role == Role::Agent;
-        if is_agent && principal.grants.of(Verb::Send) == Grant::Off {
+        if is_agent && principal.grants.now().of(Verb::Send) == Grant::Off {
             return Err(Reply::new(550, "5.7.1", "this key may not send"));
         }
         let parameters = mail_parameters(services, principal, parameters)?;

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{CONSOLE, ControlError, Request, Which};
-use crate::account::{AccountId, AccountsError, KeyId, Role};
+use crate::account::grants::VERBS;
+use crate::account::{AccountId, AccountsError, Change, Grant, GrantError, Grants, KeyId, Role, Verb};
 use crate::config::AccountConfig;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
@@ -36,6 +37,8 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             Ok(json!({ "keys": core.accounts.list_keys(account.as_ref()) }))
         }
         Request::KeyRevoke { id } => key_revoke(core, &id).await,
+        Request::KeyShow { id } => key_show(core, &id),
+        Request::KeyGrant { id, changes } => key_grant(core, &id, &changes).await,
         Request::HeldList { account, all } => held_list(core, account.as_deref(), all),
         Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
         Request::HeldMessage { id } => held_message(core, &id),
@@ -95,6 +98,42 @@ async fn key_revoke(core: &Core, id: &str) -> Result<Value, ControlError> {
     // Also where it was revoked before: an earlier call may have ended here.
     core.outbox.freeze_key(&id).await?;
     to_value(&info)
+}
+
+/// What a key may do, everywhere and in the mailboxes that have grants of
+/// their own.
+fn key_show(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let info = core.accounts.key(&KeyId(id.into())).ok_or_else(|| AccountsError::NoKey(id.to_owned()))?;
+    let grants = info.grants();
+    let of = |verbs: &[Verb], grant: &dyn Fn(Verb) -> Grant| -> Value {
+        verbs.iter().map(|v| (v.name().to_owned(), Value::from(grant(*v).name()))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let per_mailbox: Vec<Verb> = VERBS.into_iter().filter(|v| v.is_per_mailbox()).collect();
+    let mailboxes: serde_json::Map<String, Value> = match &grants {
+        Grants::Person => serde_json::Map::new(),
+        Grants::Agent(agent) => {
+            let names = agent.mailboxes.keys();
+            names.map(|name| (name.clone(), of(&per_mailbox, &|verb| agent.of_in(verb, name)))).collect()
+        }
+    };
+    let mut key = to_value(&info)?;
+    if let Some(fields) = key.as_object_mut() {
+        fields.remove("grants");
+    }
+    Ok(json!({ "key": key, "everywhere": of(&VERBS, &|verb| grants.of(verb)), "mailboxes": mailboxes }))
+}
+
+async fn key_grant(core: &Core, id: &str, changes: &[String]) -> Result<Value, ControlError> {
+    let changes: Result<Vec<Change>, GrantError> = changes.iter().map(|c| c.parse()).collect();
+    let changes = changes.map_err(AccountsError::from)?;
+    let info = core.accounts.set_grants(&KeyId(id.into()), &changes).await?;
+    let event = Event::GrantsChanged {
+        account: info.account.to_string(),
+        key: info.id.to_string(),
+        changes: changes.iter().map(ToString::to_string).collect(),
+    };
+    core.outbox.record(event).await?;
+    key_show(core, id)
 }
 
 fn held_list(core: &Core, account: Option<&str>, all: bool) -> Result<Value, ControlError> {
