@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use unicode_normalization::UnicodeNormalization;
 
 /// Most mailboxes that one key has grants of their own for.
 pub const MAX_MAILBOXES: usize = 64;
@@ -208,6 +209,11 @@ fn canonical(mailbox: &str) -> &str {
     if mailbox.eq_ignore_ascii_case("INBOX") { "INBOX" } else { mailbox }
 }
 
+/// A name as providers may compare it.
+fn folded(name: &str) -> String {
+    name.nfc().flat_map(char::to_lowercase).collect()
+}
+
 impl AgentGrants {
     /// The answer for `verb` where no mailbox has its own.
     pub fn of(&self, verb: Verb) -> Grant {
@@ -223,15 +229,39 @@ impl AgentGrants {
     }
 
     /// The answer for `verb` in a mailbox. Its own name decides before one
-    /// with `*`, a longer one of these before a shorter.
+    /// with `*`, a longer one of these before a shorter. Providers differ on
+    /// whether case and composition tell mailboxes apart: a name that is
+    /// written otherwise than in the grant gets what permits less.
     pub fn of_in(&self, verb: Verb, mailbox: &str) -> Grant {
         let mailbox = canonical(mailbox);
-        let exact = self.mailboxes.get(mailbox).and_then(|g| g.of(verb));
-        let covering = || {
-            let all = self.mailboxes.iter().filter_map(|(name, g)| Some((name.strip_suffix('*')?, g.of(verb)?)));
-            all.filter(|(start, _)| mailbox.starts_with(start)).max_by_key(|(start, _)| start.len()).map(|(_, g)| g)
+        if let Some(own) = self.mailboxes.get(mailbox).and_then(|g| g.of(verb)) {
+            return own;
+        }
+        let found = |text: fn(&str) -> String| {
+            let wanted = text(mailbox);
+            let mut best: Option<(usize, Grant)> = None;
+            for (name, grant) in self.mailboxes.iter().filter_map(|(name, g)| Some((name, g.of(verb)?))) {
+                let (start, open) = name.strip_suffix('*').map_or((name.as_str(), false), |start| (start, true));
+                let start = text(start);
+                let length = match open {
+                    true if wanted.starts_with(&start) => start.len(),
+                    false if wanted == start => usize::MAX,
+                    true | false => continue,
+                };
+                best = match best {
+                    Some((most, known)) if most == length => Some((most, known.least(grant))),
+                    Some((most, known)) if most > length => Some((most, known)),
+                    _ => Some((length, grant)),
+                };
+            }
+            best.map_or_else(|| self.of(verb), |(_, grant)| grant)
         };
-        exact.or_else(covering).unwrap_or_else(|| self.of(verb))
+        found(str::to_owned).least(found(folded))
+    }
+
+    /// Whether anything can be filed anywhere.
+    pub fn files(&self) -> bool {
+        self.mailboxes.values().any(|g| g.file.is_some_and(|g| g != Grant::Off))
     }
 
     /// Makes one change; what is refused changes nothing.
@@ -434,6 +464,13 @@ impl LiveGrants {
     pub fn now(&self) -> Grants {
         self.0.borrow().clone()
     }
+
+    /// Resolves when the grants are such that `found`; a person's never change.
+    pub async fn until(&mut self, found: impl FnMut(&Grants) -> bool) {
+        if self.0.wait_for(found).await.is_err() {
+            std::future::pending().await
+        }
+    }
 }
 
 #[cfg(test)]
@@ -513,10 +550,21 @@ mod tests {
             ("Work/Payroll", Grant::Off),
             ("Work/Pay/Mine", Grant::Allow),
             ("work/a", Grant::Off),
+            ("Work/PAYROLL", Grant::Off),
         ] {
             assert_eq!(g.of_in(Verb::Read, mailbox), grant, "{mailbox}");
         }
         assert_eq!(g.of_in(Verb::Draft, "Work/A"), Grant::Allow, "other verbs are as elsewhere");
+    }
+
+    #[test]
+    fn another_writing_of_a_name_opens_nothing() {
+        let g = with(&["read@Private=off", "file@Archive=allow", "read@Büro=off"]);
+        for name in ["private", "PRIVATE", "bu\u{308}ro", "BÜRO"] {
+            assert_eq!(g.of_in(Verb::Read, name), Grant::Off, "{name}");
+        }
+        assert_eq!(g.of_in(Verb::File, "Archive"), Grant::Allow);
+        assert_eq!(g.of_in(Verb::File, "archive"), Grant::Off);
     }
 
     #[test]

@@ -62,10 +62,21 @@ pub struct Config {
     pub max_recipients: usize,
     /// Most open holds of one key.
     pub max_holds_per_key: usize,
+    /// What one agent key may use up.
+    pub agent: AgentLimits,
     /// Thresholds of the rule.
     pub thresholds: Thresholds,
     /// The accounts, at least one.
     pub accounts: Vec<AccountConfig>,
+}
+
+/// What one agent key may use up over IMAP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// Octets that it adds to mailboxes a day (UTC), by APPEND and COPY.
+    pub bytes_per_day: u64,
+    /// Commands a minute.
+    pub commands_per_minute: u64,
 }
 
 /// Where each face listens; an empty list turns a listener off.

@@ -13,6 +13,10 @@ use super::{ApprovalMode, Config, HoldMode, LanePreset, Listen, Provider, Thresh
 pub const DEFAULT_MAX_MESSAGE_BYTES: u64 = 50 * 1024 * 1024;
 /// Default of `[limits] max_recipients`; RFC 5321 §4.5.3.1.8 asks for at least 100.
 pub const DEFAULT_MAX_RECIPIENTS: usize = 100;
+/// Default of `[limits] agent_bytes_per_day` (200 MiB).
+const DEFAULT_AGENT_BYTES_PER_DAY: u64 = 200 * 1024 * 1024;
+/// Default of `[limits] agent_commands_per_minute`.
+const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 1200;
 /// Default of `[limits] max_holds_per_key`.
 pub const DEFAULT_MAX_HOLDS_PER_KEY: usize = 20;
 /// Default of `[hold] ttl_hours`.
@@ -68,6 +72,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
         max_message_bytes: limits.0,
         max_recipients: limits.1,
         max_holds_per_key: limits.2,
+        agent: limits.3,
         thresholds,
         accounts,
     })
@@ -263,7 +268,7 @@ fn hold(mut table: Section<'_, '_>) -> (Option<HoldMode>, Duration, Duration) {
     (mode, ttl, receipt)
 }
 
-fn limits(mut table: Section<'_, '_>) -> (u64, usize, usize) {
+fn limits(mut table: Section<'_, '_>) -> (u64, usize, usize, AgentLimits) {
     let bytes = table.whole("max_message_bytes", 64 * 1024..=1024 * 1024 * 1024);
     let bytes = bytes.map_or(DEFAULT_MAX_MESSAGE_BYTES, |f| f.value);
     let mut count = |key, default: usize, most: u64| {
@@ -272,8 +277,13 @@ fn limits(mut table: Section<'_, '_>) -> (u64, usize, usize) {
     };
     let recipients = count("max_recipients", DEFAULT_MAX_RECIPIENTS, 10_000);
     let holds = count("max_holds_per_key", DEFAULT_MAX_HOLDS_PER_KEY, 10_000);
+    let mut whole = |key, default: u64, most: u64| table.whole(key, 1..=most).map_or(default, |f| f.value);
+    let agent = AgentLimits {
+        bytes_per_day: whole("agent_bytes_per_day", DEFAULT_AGENT_BYTES_PER_DAY, 1 << 40),
+        commands_per_minute: whole("agent_commands_per_minute", DEFAULT_AGENT_COMMANDS_PER_MINUTE, 1_000_000),
+    };
     table.finish();
-    (bytes, recipients, holds)
+    (bytes, recipients, holds, agent)
 }
 
 /// The keys of `[rule]`.
@@ -366,6 +376,10 @@ impl Config {
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             max_recipients: DEFAULT_MAX_RECIPIENTS,
             max_holds_per_key: DEFAULT_MAX_HOLDS_PER_KEY,
+            agent: AgentLimits {
+                bytes_per_day: DEFAULT_AGENT_BYTES_PER_DAY,
+                commands_per_minute: DEFAULT_AGENT_COMMANDS_PER_MINUTE,
+            },
             thresholds: Thresholds::default(),
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }

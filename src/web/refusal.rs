@@ -141,6 +141,8 @@ impl Refusal {
                 AccountsError::Name
                 | AccountsError::NoSecret(_)
                 | AccountsError::TooMany
+                | AccountsError::NotAgent(_)
+                | AccountsError::Grant(_)
                 | AccountsError::Random(_)
                 | AccountsError::Store(_),
             )
