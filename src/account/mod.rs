@@ -1,8 +1,8 @@
 //! Accounts, keys, grants, secrets and authentication.
 //!
 //! Promises: a [`Principal`] exists only for a key that was presented whole
-//! and is not revoked; it names one account and nothing of another can be
-//! reached through it. Doesn't know: what a protocol does with it.
+//! and is not revoked, or for the operator's console, which only reads; it
+//! names one account and nothing of another can be reached through it. Doesn't know: what a protocol does with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -89,6 +89,24 @@ pub struct Principal {
     pub grants: Grants,
     /// Becomes true when the key is revoked; sessions end then.
     pub revoked: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Who the operator's console is, where a key's id and name would stand.
+pub const CONSOLE_KEY: &str = "console";
+
+impl Principal {
+    /// The operator at the control socket, who sees what people see and
+    /// changes nothing. Becomes revoked when `ended` turns true.
+    pub fn console(account: AccountId, ended: watch::Receiver<bool>) -> Principal {
+        Principal {
+            account,
+            key: KeyId(CONSOLE_KEY.into()),
+            key_name: CONSOLE_KEY.to_owned(),
+            role: Role::Person,
+            grants: Grants::read_only(),
+            revoked: ended,
+        }
+    }
 }
 
 /// Most keys of one account that are not revoked.
