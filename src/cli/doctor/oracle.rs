@@ -24,8 +24,10 @@ pub const DEFAULT_TIME: Duration = Duration::from_secs(120);
 /// A message that is said to be larger than this is passed over. It stays
 /// below what one response of the provider may be.
 pub const LARGEST_MESSAGE: u64 = 4 * 1024 * 1024;
-/// Most partials that one partition of a message is cut into.
-const MOST_PARTIALS: usize = 12;
+/// Partials that a message is cut into.
+const PARTIALS: usize = 12;
+/// Partials that its header and its text are cut into.
+const PARTIALS_OF_HALVES: usize = 4;
 /// Most findings that are kept; further ones are counted.
 const MOST_FINDINGS: usize = 100;
 /// A field that no message has.
@@ -356,7 +358,9 @@ impl Oracle {
         inside: usize,
     ) -> Result<(), Stop> {
         let length = whole.len();
-        let step = length.div_ceil(MOST_PARTIALS).max(1) + uid as usize % 7;
+        let pieces = if section.is_empty() { PARTIALS } else { PARTIALS_OF_HALVES };
+        // Not the same borders for every message.
+        let step = length.div_ceil(pieces).max(1) + uid as usize % 7;
         let mut spans: Vec<(usize, usize)> = (0..length).step_by(step).map(|at| (at, step)).collect();
         // Across the inner border, across the end, at the end, past it.
         spans.push((inside.saturating_sub(3), 7));
