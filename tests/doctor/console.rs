@@ -53,7 +53,6 @@ async fn the_console_sees_what_people_see_and_changes_nothing() {
             "SUBSCRIBE Lanes/All".to_owned(),
             "UNSUBSCRIBE INBOX".to_owned(),
             "UID STORE 1 +X-GM-LABELS (\\Trash)".to_owned(),
-            "UID REPLACE 1 Drafts {0+}".to_owned(),
             "SETMETADATA INBOX (/private/comment \"x\")".to_owned(),
         ] {
             let answer = console.command(&command).await.unwrap();
