@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::demo::faults::{Faults, ImapEffect, SmtpAt, SmtpEffect};
+use tollgate::demo::faults::{BodyChange, Faults, ImapEffect, SmtpAt, SmtpEffect};
 
 use crate::stand::Stand;
 
@@ -24,6 +24,26 @@ const CASES: &[Case] = &[
     Case {
         name: "RFC822.SIZE lies",
         fault: |f| f.size_lie(3),
+        args: &[],
+        code: 76,
+        check: "imap.octets",
+        outcome: "inconsistent",
+        attempts: 1,
+        law: Some("size"),
+    },
+    Case {
+        name: "a body is another at each FETCH",
+        fault: |f| f.body_changes(Some(BodyChange::SameLength), true),
+        args: &[],
+        code: 76,
+        check: "imap.octets",
+        outcome: "inconsistent",
+        attempts: 1,
+        law: Some("same"),
+    },
+    Case {
+        name: "a body grows",
+        fault: |f| f.body_changes(Some(BodyChange::Longer), true),
         args: &[],
         code: 76,
         check: "imap.octets",

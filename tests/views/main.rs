@@ -238,7 +238,7 @@ async fn what_a_client_puts_into_a_view_stays_there_unstamped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn re_laning_every_third_message_is_exact() {
-    const MESSAGES: usize = 150;
+    const MESSAGES: usize = 1000;
     let folder = tempfile::tempdir().unwrap();
     let gateway = start(folder.path(), false, "folders").await;
     for n in 0..MESSAGES {
@@ -280,6 +280,15 @@ async fn re_laning_every_third_message_is_exact() {
     assert!(uids(&mut client).await.is_empty());
     assert_eq!(provider(&gateway).mailbox(USER, "Archive").len(), silent.len());
     assert_eq!(provider(&gateway).mailbox(USER, "INBOX").len(), left);
+    let whole = |mailbox: &str| -> Vec<Vec<u8>> {
+        provider(&gateway).mailbox(USER, mailbox).iter().map(|m| m.octets.to_vec()).collect()
+    };
+    let (out, stayed) = (whole("Archive"), whole("INBOX"));
+    for (_, shown) in &silent {
+        // Unstamped, once, and no longer where it was.
+        assert_eq!(out.iter().filter(|o| shown.ends_with(o)).count(), 1);
+        assert!(!stayed.iter().any(|o| shown.ends_with(o)));
+    }
     until(&mut client, "Lanes/All", left).await;
     gateway.shutdown().await;
 }
