@@ -46,10 +46,13 @@ impl Server {
             "TEXT" => self.message[at..].to_vec(),
             fields => {
                 let not = fields.starts_with("HEADER.FIELDS.NOT");
-                let kept = self.message[..at - 2].split_inclusive(|b| *b == b'\n');
-                let kept = kept.filter(|line| {
-                    let name = String::from_utf8_lossy(line.split(|b| *b == b':').next().unwrap()).into_owned();
-                    fields.split([' ', '(', ')']).any(|n| n == name) != not
+                let mut keeps = false;
+                let kept = self.message[..at - 2].split_inclusive(|b| *b == b'\n').filter(|line| {
+                    if !line.starts_with(b" ") {
+                        let name = String::from_utf8_lossy(line.split(|b| *b == b':').next().unwrap()).into_owned();
+                        keeps = fields.split([' ', '(', ')']).any(|n| n == name) != not;
+                    }
+                    keeps
                 });
                 [kept.collect::<Vec<_>>().concat(), b"\r\n".to_vec()].concat()
             }
