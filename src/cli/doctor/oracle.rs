@@ -462,10 +462,13 @@ fn field_name(line: &[u8]) -> Option<String> {
     fits.then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// Names and lines of the fields, where every line of the header begins or
+/// A field's name and lines.
+type Field<'a> = (String, Vec<&'a [u8]>);
+
+/// The fields, where every line of the header begins or
 /// continues one and is plain ASCII. Servers differ on all else.
-fn well_formed<'a>(lines: &[&'a [u8]]) -> Option<Vec<(String, Vec<&'a [u8]>)>> {
-    let mut fields: Vec<(String, Vec<&[u8]>)> = Vec::new();
+fn well_formed<'a>(lines: &[&'a [u8]]) -> Option<Vec<Field<'a>>> {
+    let mut fields: Vec<Field<'a>> = Vec::new();
     for line in lines {
         if !line.iter().all(|b| b.is_ascii_graphic() || matches!(b, b' ' | b'\t')) {
             return None;

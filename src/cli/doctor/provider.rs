@@ -228,7 +228,7 @@ impl Upstream {
             if read.is_err() || again.is_err() {
                 self.connection = None;
             }
-            judged(&oracle, read.and_then(|_| again).err().map(|e| e.to_string()), Exit::Protocol)
+            judged(&oracle, read.and(again).err().map(|e| e.to_string()), Exit::Protocol)
         })
         .await
     }
