@@ -333,7 +333,9 @@ pub enum GrantError {
     #[error("{0} has no mailbox")]
     NoMailbox(Verb),
     /// A mailbox's name that is none.
-    #[error("a mailbox's name is 1 to {MAX_MAILBOX_CHARS} characters without control characters; `*` stands at its end only")]
+    #[error(
+        "a mailbox's name is 1 to {MAX_MAILBOX_CHARS} characters without control characters; `*` stands at its end only"
+    )]
     Name,
     /// [`MAX_MAILBOXES`] reached.
     #[error("a key has grants of its own for at most {MAX_MAILBOXES} mailboxes")]
@@ -413,7 +415,7 @@ impl fmt::Display for Change {
 pub enum Grants {
     /// A person: everything, at once.
     Person,
-    /// An agent: what its key says.
+    /// An agent: what its key says. The console too: it reads.
     Agent(Arc<AgentGrants>),
 }
 
@@ -421,6 +423,16 @@ impl Grants {
     /// What a new agent key gets.
     pub fn default_agent() -> Grants {
         Grants::Agent(Arc::default())
+    }
+
+    /// Reading, and nothing else.
+    pub fn read_only() -> Grants {
+        Grants::Agent(Arc::new(AgentGrants {
+            draft: Grant::Off,
+            send: FloorGrant::Off,
+            forward: FloorGrant::Off,
+            ..AgentGrants::default()
+        }))
     }
 
     /// The answer for `verb` where no mailbox has its own.
@@ -451,9 +463,9 @@ impl Grants {
 pub struct LiveGrants(watch::Receiver<Grants>);
 
 impl LiveGrants {
-    /// Of a person: they don't change.
-    pub fn person() -> LiveGrants {
-        LiveGrants(watch::channel(Grants::Person).1)
+    /// Grants that don't change.
+    pub fn fixed(grants: Grants) -> LiveGrants {
+        LiveGrants(watch::channel(grants).1)
     }
 
     pub(super) fn of_key(grants: &watch::Sender<Grants>) -> LiveGrants {
@@ -465,7 +477,7 @@ impl LiveGrants {
         self.0.borrow().clone()
     }
 
-    /// Resolves when the grants are such that `found`; a person's never change.
+    /// Resolves when the grants are such that `found`; fixed ones never are.
     pub async fn until(&mut self, found: impl FnMut(&Grants) -> bool) {
         if self.0.wait_for(found).await.is_err() {
             std::future::pending().await
@@ -498,6 +510,12 @@ mod tests {
         assert!(VERBS.iter().all(|v| Grants::Person.allows(*v)));
     }
 
+    #[test]
+    fn who_only_reads_may_do_nothing_else() {
+        let allowed: Vec<&Verb> = VERBS.iter().filter(|v| Grants::read_only().of(**v) != Grant::Off).collect();
+        assert_eq!(allowed, [&Verb::Read]);
+    }
+
     /// As keys were stored before mailboxes had grants of their own.
     const STORED: &str =
         r#"{"read":"allow","flag":"allow","file":"allow","draft":"allow","send":"ask","forward":"off","delete":"off"}"#;
@@ -516,12 +534,15 @@ mod tests {
         }
         let own = STORED.replacen('}', r#","mailboxes":{"Archive":{"delete":"allow"}}}"#, 1);
         assert!(serde_json::from_str::<AgentGrants>(&own).is_err());
-        assert!(serde_json::from_str::<AgentGrants>(&own.replace(r#""delete":"allow"}}"#, r#""delete":"ask"}}"#)).is_ok());
+        assert!(
+            serde_json::from_str::<AgentGrants>(&own.replace(r#""delete":"allow"}}"#, r#""delete":"ask"}}"#)).is_ok()
+        );
     }
 
     #[test]
     fn changes_are_read_and_what_can_not_be_is_refused() {
-        for text in ["read=off", "file@Archive=allow", "delete@INBOX=ask", "flag@a=b@c=allow", "read@Private/*=default"] {
+        for text in ["read=off", "file@Archive=allow", "delete@INBOX=ask", "flag@a=b@c=allow", "read@Private/*=default"]
+        {
             assert_eq!(text.parse::<Change>().unwrap().to_string(), text);
         }
         let refused = |text: &str| text.parse::<Change>().unwrap_err();
@@ -541,7 +562,13 @@ mod tests {
 
     #[test]
     fn the_nearest_name_decides() {
-        let g = with(&["read=off", "read@Work/*=allow", "read@Work/Pay*=off", "read@Work/Pay/Mine=allow", "read@inbox=allow"]);
+        let g = with(&[
+            "read=off",
+            "read@Work/*=allow",
+            "read@Work/Pay*=off",
+            "read@Work/Pay/Mine=allow",
+            "read@inbox=allow",
+        ]);
         for (mailbox, grant) in [
             ("INBOX", Grant::Allow),
             ("Inbox", Grant::Allow),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, watch};
 use zeroize::Zeroizing;
 
-use super::{AccountId, KeyId, LiveGrants, Principal, Role};
+use super::{AccountId, Grants, KeyId, LiveGrants, Principal, Role};
 
 /// What names such a session where others name a key. No key has this id:
 /// theirs hold no hyphen.
@@ -179,7 +179,7 @@ impl Unproven {
             key: KeyId(OWN_LOGIN.into()),
             key_name: "own login".to_owned(),
             role: Role::Person,
-            grants: LiveGrants::person(),
+            grants: LiveGrants::fixed(Grants::Person),
             revoked: receiver,
             own: Some(own),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::account;
 use super::load::{Env, user_state};
 use super::table::{Found, Section};
-use super::{ApprovalMode, Config, HoldMode, LanePreset, Listen, Provider, Thresholds, TlsFiles, files};
+use super::{AgentLimits, ApprovalMode, Config, HoldMode, LanePreset, Listen, Provider, Thresholds, TlsFiles, files};
 
 /// Default of `[limits] max_message_bytes`: 50 MiB.
 pub const DEFAULT_MAX_MESSAGE_BYTES: u64 = 50 * 1024 * 1024;
@@ -16,7 +16,7 @@ pub const DEFAULT_MAX_RECIPIENTS: usize = 100;
 /// Default of `[limits] agent_bytes_per_day` (200 MiB).
 const DEFAULT_AGENT_BYTES_PER_DAY: u64 = 200 * 1024 * 1024;
 /// Default of `[limits] agent_commands_per_minute`.
-const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 1200;
+const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 3000;
 /// Default of `[limits] max_holds_per_key`.
 pub const DEFAULT_MAX_HOLDS_PER_KEY: usize = 20;
 /// Default of `[hold] ttl_hours`.

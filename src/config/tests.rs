@@ -48,6 +48,7 @@ fn the_shipped_file_works_and_says_every_default() {
     assert_eq!(config.max_message_bytes, least.max_message_bytes);
     assert_eq!(config.max_recipients, least.max_recipients);
     assert_eq!(config.max_holds_per_key, least.max_holds_per_key);
+    assert_eq!(config.agent, least.agent);
     assert_eq!((config.hold, config.hold_ttl, config.receipt_ttl), (least.hold, least.hold_ttl, least.receipt_ttl));
     assert_eq!(config.accounts[0].poll, least.accounts[0].poll);
     assert_eq!(least.accounts[0].lanes, LanePreset::Calm);

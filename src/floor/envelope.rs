@@ -226,6 +226,12 @@ impl Envelope {
         Ok(envelope)
     }
 
+    /// Of an act that sends nothing.
+    pub fn nobody() -> Envelope {
+        let (reverse_path, forward_paths) = (String::new(), Vec::new());
+        Envelope { reverse_path, forward_paths, body: BodyType::SevenBit, smtputf8: false }
+    }
+
     /// Fails where [`Envelope::new`] would have failed or changed something.
     pub fn check(&self) -> Result<(), EnvelopeError> {
         if !self.reverse_path.is_empty() {

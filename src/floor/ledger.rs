@@ -177,10 +177,9 @@ impl Event {
             | Event::Failed { hold, .. }
             | Event::Unknown { hold, .. }
             | Event::Reheld { hold, .. } => Some(hold),
-            Event::KeyAdded { .. }
-            | Event::KeyRevoked { .. }
-            | Event::GrantsChanged { .. }
-            | Event::PinSet { .. } => None,
+            Event::KeyAdded { .. } | Event::KeyRevoked { .. } | Event::GrantsChanged { .. } | Event::PinSet { .. } => {
+                None
+            }
         }
     }
 }

@@ -15,9 +15,11 @@
 //! | [`submission`] | the states of a held message |
 //! | [`hold`] | whether a submission waits for a person |
 //! | [`release`] | the value that opens the provider's DATA |
+//! | [`deletion`] | what a deletion names, and the value that permits it |
 //! | [`identity`] | the gateway's signing key and its id |
 
 pub mod action;
+pub mod deletion;
 pub mod digest;
 pub mod envelope;
 pub mod hold;

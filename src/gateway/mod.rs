@@ -139,13 +139,16 @@ impl Gateway {
             let network = network(settings, provider.as_ref());
             let pool = Pool::new(id.clone(), network, core.accounts.clone(), settings.connections, timing.clone());
             let (mirror, ops) = Mirror::load(&config, id.clone(), settings.clone(), core.store.clone(), pool)?;
+            // Set once: this mirror was loaded by this start.
+            let _ = mirror.outbox.set(core.outbox.clone());
             tasks.spawn(imap::watch::run(mirror.clone(), ops, stopped.clone()));
             mirrors.insert(id, mirror);
         }
         if let Some(p) = &provider {
             core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
         }
-        connect(&core, &mirrors);
+        connect(&core, &mirrors, provider.as_ref());
+        core.outbox.set_executor(imap::deletion::executor(mirrors.clone()));
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());
@@ -158,6 +161,11 @@ impl Gateway {
             hostname: config.hostname.clone(),
             timing,
         });
+        let (faces, ended) = (imap_services.clone(), stopped.clone());
+        // Set once, like what `connect` sets.
+        let _ = core.face.set(Arc::new(move |account, stream| {
+            Box::pin(imap::console::serve(stream, account, faces.clone(), ended.clone()))
+        }));
         let sent = person_sent(core.store.clone(), mirrors.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
@@ -268,7 +276,7 @@ fn network(account: &AccountConfig, provider: Option<&Provider>) -> Network {
 }
 
 /// Gives the control socket what only a running gateway can do.
-fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
+fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>, provider: Option<&Provider>) {
     let all = mirrors.clone();
     // Set once: this core was opened by this start.
     let _ = core.backfill.set(Arc::new(move |request: BackfillRequest| {
@@ -286,6 +294,19 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
         Box::pin(async move {
             let mirror = mirror.ok_or("there is no such account")?;
             mirror.ask(|r| Op::Undo(id, r)).await.map_err(|e| e.to_string())
+        })
+    }));
+    let all = mirrors.clone();
+    let embedded = provider.map(|p| serde_json::json!({ "imap": p.imap_addr(), "smtp": p.smtp_addr() }));
+    let _ = core.mirror.set(Arc::new(move |account| {
+        let (mirror, embedded) = (all.get(&account).cloned(), embedded.clone());
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            let mut shown = mirror.shown().await;
+            if let (ProviderConfig::Embedded, Some(addresses)) = (&mirror.settings.provider, embedded) {
+                shown["provider"] = addresses;
+            }
+            Ok(shown)
         })
     }));
     let all = mirrors.clone();

@@ -20,7 +20,8 @@ use crate::store::{StoreError, Table, get_json, read};
 use crate::upstream::imap::{Response, Status, Tag, UntaggedData, parse_appenduid};
 use crate::wire::imap::CommandEvent;
 
-use super::agent::draft_flags;
+use super::agent::Permission;
+use super::agent::draft::MAX_AGENT_DRAFT;
 use super::errand::Errand;
 use super::lanes::Place;
 use super::mirror::{Mirror, Op, OpError};
@@ -28,9 +29,6 @@ use super::rows;
 use super::select::name_of;
 use super::session::{Fail, Session, passed_code};
 use super::uid::UpstreamUid;
-
-/// Largest draft of an agent, in octets.
-pub const MAX_AGENT_DRAFT: u64 = 10 * 1024 * 1024;
 
 /// Octets at the start of a person's message in which stamps are looked for.
 const LOOK: usize = 64 * 1024;
@@ -75,7 +73,10 @@ impl Session {
         let tag = String::from_utf8_lossy(&head[..end]).into_owned();
         match self.prepare_append(&head, len).await {
             Ok((mirror, target)) => {
-                let done = self.transfer(&mirror, &target, len, sync).await;
+                let done = match self.signed()?.is_agent() {
+                    true => self.transfer_draft(&mirror, &target, len, sync).await,
+                    false => self.transfer(&mirror, &target, len, sync).await,
+                };
                 self.complete(&tag, done).await
             }
             Err(e) => {
@@ -96,7 +97,9 @@ impl Session {
             return Err(Fail::Bad("the command is not well formed".into()));
         };
         self.note_asked(&command.body);
-        self.permit(&command.body)?;
+        if let Permission::Done(text) = self.permit(&command.body).await? {
+            return Err(Fail::Refused(text));
+        }
         let CommandBody::Append { mailbox, flags, date, .. } = &command.body else {
             return Err(Fail::Bad("not an APPEND".into()));
         };
@@ -116,9 +119,6 @@ impl Session {
         if self.signed()?.is_agent() {
             if place.is_some() || !self.is_drafts(&mirror, &name).await? {
                 return Err(Fail::No("NOPERM", "an agent's key may append to the mailbox for drafts only".into()));
-            }
-            if !draft_flags(flags) {
-                return Err(Fail::No("NOPERM", "an agent's draft may carry the flags \\Draft and \\Seen only".into()));
             }
             if len > MAX_AGENT_DRAFT {
                 return Err(Fail::No("TOOBIG", format!("a draft is limited to {MAX_AGENT_DRAFT} octets")));
@@ -146,17 +146,14 @@ impl Session {
             }
         };
         let mut invited = !sync;
-        let mut start = Start::default();
-        if !self.signed()?.is_agent() {
-            self.invite(&mut invited).await?;
-            start = match self.read_start(mirror, len).await {
-                Ok(start) => start,
-                Err(e) => {
-                    self.reader.refuse_append(false);
-                    return Err(errand.failed(e));
-                }
-            };
-        }
+        self.invite(&mut invited).await?;
+        let start = match self.read_start(mirror, len).await {
+            Ok(start) => start,
+            Err(e) => {
+                self.reader.refuse_append(false);
+                return Err(errand.failed(e));
+            }
+        };
         let sent = len - start.taken;
         let opened = match self.open_append(mirror, &mut errand, target, sent).await {
             Ok(opened) => opened,
@@ -197,6 +194,46 @@ impl Session {
         self.tell(true).await?;
         Ok(match uids.first() {
             Some(uid) => format!("[APPENDUID {validity} {uid}] done"),
+            None => "done".into(),
+        })
+    }
+
+    /// An agent's draft: read and checked whole, then sent to the provider.
+    async fn transfer_draft(&mut self, mirror: &Mirror, target: &Target, len: u64, sync: bool) -> Result<String, Fail> {
+        if let Err(e) = self.take_octets(mirror, &target.mailbox, len, 1).await {
+            self.reader.refuse_append(sync);
+            return Err(e);
+        }
+        self.invite(&mut !sync).await?;
+        let mut octets = Vec::new();
+        while let Some(chunk) = self.next_chunk().await? {
+            octets.extend_from_slice(&chunk);
+        }
+        self.take_draft(mirror, &octets).await?;
+        let mut errand = self.errand(mirror).await?;
+        let opened = match self.open_append(mirror, &mut errand, target, len).await {
+            Ok(opened) => opened,
+            Err(e) => return Err(errand.failed(e)),
+        };
+        let lease = errand.lease(self)?;
+        let mut written = lease.write_raw(&octets).await;
+        if written.is_ok() {
+            written = lease.write_raw(b"\r\n").await;
+        }
+        if written.is_ok() {
+            written = lease.flush().await;
+        }
+        written.map_err(|e| errand.fail(e))?;
+        let answer = match self.finish(&mut errand, &opened.tag).await {
+            Ok(answer) => answer,
+            Err(e) => return Err(errand.failed(e)),
+        };
+        if !answer.told {
+            self.catch_up(&target.mailbox).await?;
+        }
+        errand.end();
+        Ok(match answer.uid {
+            Some((validity, uid)) => format!("[APPENDUID {validity} {uid}] done"),
             None => "done".into(),
         })
     }

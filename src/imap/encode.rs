@@ -119,11 +119,14 @@ pub(super) fn is_raw_verb(rest: &[u8]) -> bool {
     [&b"FETCH"[..], b"STORE", b"SEARCH", b"SORT", b"THREAD"].contains(&&verb[..]) && !next().is_empty()
 }
 
-/// An agent's command, encoded anew; FETCH never sets `\Seen`.
-pub(super) fn encoded(command: &Command<'_>) -> Result<Vec<(Bytes, Option<Bytes>)>, Fail> {
+/// An agent's command, encoded anew; FETCH sets `\Seen` only where it may.
+pub(super) fn encoded(command: &Command<'_>, may_flag: bool) -> Result<Vec<(Bytes, Option<Bytes>)>, Fail> {
     let mut command = command.clone();
-    if let CommandBody::Fetch {
-        macro_or_item_names: MacroOrMessageDataItemNames::MessageDataItemNames(items), ..
+    if may_flag {
+        // As the client wrote it.
+    } else if let CommandBody::Fetch {
+        macro_or_item_names: MacroOrMessageDataItemNames::MessageDataItemNames(items),
+        ..
     } = &mut command.body
     {
         for item in items {

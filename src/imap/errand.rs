@@ -127,6 +127,8 @@ impl Session {
 fn is_answer(u: &Untagged) -> bool {
     match u.parse() {
         UntaggedData::List { .. } | UntaggedData::Lsub { .. } | UntaggedData::Status { .. } => true,
-        _ => u.text.get(..11).is_some_and(|t| t.eq_ignore_ascii_case(b"* NAMESPACE")),
+        _ => [&b"* NAMESPACE"[..], b"* QUOTA"]
+            .iter()
+            .any(|start| u.text.get(..start.len()).is_some_and(|t| t.eq_ignore_ascii_case(start))),
     }
 }

@@ -138,7 +138,7 @@ impl Session {
         uid: bool,
     ) -> Result<String, Fail> {
         let wanted = Wanted::of(names, std::mem::take(&mut self.rfc822_peek)).map_err(|e| Fail::Bad(e.to_string()))?;
-        let agent = self.signed()?.is_agent();
+        let agent = self.signed()?.is_agent() && !self.may_flag()?;
         let mirror = self.mirror()?;
         let viewing = self.viewing()?;
         let chosen = viewing.resolve(set, uid)?;

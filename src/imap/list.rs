@@ -8,9 +8,11 @@
 use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
 use imap_codec::imap_types::status::StatusDataItemName;
 
+use crate::account::Grants;
 use crate::store::{StoreError, Table, read, write};
-use crate::upstream::imap::UntaggedData;
+use crate::upstream::imap::{Untagged, UntaggedData};
 
+use super::agent::{nonexistent, readable};
 use super::encode::quote;
 use super::lanes::{LaneMap, Place, matches};
 use super::mirror::Mirror;
@@ -67,6 +69,7 @@ impl Session {
         let command = [verb, &quote(&reference), b" ", &quote(&pattern)].concat();
         let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
         let lanes = mirror.state().lanes.clone();
+        let grants = &self.grants()?;
         let mut names: Vec<Vec<u8>> = Vec::new();
         for u in &outcome.untagged {
             let name = match u.parse() {
@@ -77,6 +80,14 @@ impl Session {
                 continue;
             }
             names.push(name.to_vec());
+            if *grants != Grants::Person {
+                // Whether there are mailboxes beneath that may not be read is
+                // nobody's to know (CHILDREN, RFC 3348, is left out).
+                if name.is_empty() || readable(grants, lanes.as_ref(), &name) {
+                    self.write(&plain_line(verb, u)).await?;
+                }
+                continue;
+            }
             self.write(&super::encode::fit_response(u)).await?;
             self.write(b"\r\n").await?;
         }
@@ -84,7 +95,7 @@ impl Session {
             && !pattern.is_empty()
         {
             let full = [reference, pattern].concat();
-            for line in our_lines(&mirror, &lanes, &full, subscribed)? {
+            for line in our_lines(&mirror, &lanes, grants, &full, subscribed)? {
                 self.line(&line).await?;
             }
         }
@@ -95,6 +106,7 @@ impl Session {
     pub(super) async fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
         self.reachable(&mirror).await?;
+        let grants = &self.grants()?;
         let name = name_of(mailbox);
         let mut words = Vec::new();
         for item in items {
@@ -121,9 +133,12 @@ impl Session {
             }
             None if owned => return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into())),
             None => {
+                let person = *grants == Grants::Person;
                 let items = format!(" ({})", words.join(" "));
                 let command = [b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat();
-                let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
+                let outcome = self.ask_provider(&mirror, &command).await?.ok();
+                // To others it answers as where it may not be read.
+                let outcome = outcome.map_err(|e| if person { e.into() } else { nonexistent() })?;
                 for u in &outcome.untagged {
                     if matches!(u.parse(), UntaggedData::Status { .. }) {
                         self.write(&super::encode::fit_response(u)).await?;
@@ -200,6 +215,25 @@ impl Session {
     }
 }
 
+/// A line of LIST or LSUB without what tells of mailboxes beneath.
+fn plain_line(verb: &[u8], u: &Untagged) -> Vec<u8> {
+    let (UntaggedData::List { flags, delimiter, name } | UntaggedData::Lsub { flags, delimiter, name }) = u.parse()
+    else {
+        return Vec::new();
+    };
+    let told = |flag: &&bytes::Bytes| {
+        ![&b"\\HasChildren"[..], b"\\HasNoChildren"].iter().any(|child| flag.eq_ignore_ascii_case(child))
+    };
+    let flags: Vec<String> = flags.iter().filter(told).map(|f| String::from_utf8_lossy(f).into_owned()).collect();
+    let delimiter = match delimiter {
+        Some(d @ (b'"' | b'\\')) => format!("\"\\{}\"", char::from(d)),
+        Some(d) => format!("\"{}\"", char::from(d)),
+        None => "NIL".to_owned(),
+    };
+    let head = format!("* {}({}) {delimiter} ", String::from_utf8_lossy(verb), flags.join(" "));
+    [head.as_bytes(), &quote(&name), b"\r\n"].concat()
+}
+
 fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
     let mut key = super::rows::account_prefix(&mirror.account);
     key.push(place.code());
@@ -207,12 +241,18 @@ fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
 }
 
 /// Our mailboxes that match a pattern; INBOX is the provider's to list.
-fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool) -> Result<Vec<String>, Fail> {
+fn our_lines(
+    mirror: &Mirror,
+    lanes: &LaneMap,
+    grants: &Grants,
+    pattern: &[u8],
+    subscribed: bool,
+) -> Result<Vec<String>, Fail> {
     let delimiter = lanes.delimiter();
     let verb = if subscribed { "LSUB" } else { "LIST" };
     let mut out = Vec::new();
     let mut add = |flags: &str, name: &str| {
-        if matches(pattern, name.as_bytes(), delimiter as u8) {
+        if readable(grants, Some(lanes), name.as_bytes()) && matches(pattern, name.as_bytes(), delimiter as u8) {
             out.push(format!(
                 "* {verb} ({flags}) \"{delimiter}\" {}",
                 String::from_utf8_lossy(&quote(name.as_bytes()))
@@ -250,7 +290,8 @@ impl Session {
         Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
     }
 
-    async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
+    /// What the provider says that a mailbox is for, in lower case.
+    pub(super) async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
         let command = [b"LIST \"\" ".as_slice(), &quote(name)].concat();
         let outcome = self.ask_provider(mirror, &command).await?.ok()?;
         let mut out = Vec::new();

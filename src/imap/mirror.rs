@@ -5,14 +5,15 @@
 //! [`Op`]. Doesn't know: how the provider is spoken to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::account::AccountId;
-use crate::config::{AccountConfig, Config, Provider};
+use crate::config::{AccountConfig, AgentLimits, Config, Provider};
 use crate::lane::{LANES, Lane, Thresholds};
+use crate::outbox::Outbox;
 use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
@@ -309,6 +310,13 @@ pub struct Mirror {
     pub thresholds: Thresholds,
     /// Largest message taken by APPEND.
     pub max_message_bytes: u64,
+    /// What one agent key may use up.
+    pub agent_limits: AgentLimits,
+    /// What agent keys used up of that.
+    pub(super) rates: super::agent::limits::Rates,
+    /// Where drafts and arrivals are remembered and deletions held; set by
+    /// who starts the gateway.
+    pub outbox: OnceLock<Arc<Outbox>>,
     /// Connections that read bodies and serve passed-through mailboxes.
     pub pool: Pool,
     /// Held while a client's own message enters INBOX, so that the watcher
@@ -349,6 +357,9 @@ impl Mirror {
             facts,
             thresholds: config.thresholds.clone(),
             max_message_bytes: config.max_message_bytes,
+            agent_limits: config.agent,
+            rates: Default::default(),
+            outbox: OnceLock::new(),
             pool,
             arrivals: tokio::sync::Mutex::new(()),
             names: Mutex::new(names),
@@ -428,6 +439,26 @@ impl Mirror {
         // Mail that takes longer is shown with the next look.
         let _ = tokio::time::timeout(PERCEIVING_WAIT, perceiving.wait_for(|busy| !busy)).await;
         Ok(())
+    }
+
+    /// Agrees with the provider, then says what is mirrored of its INBOX:
+    /// `{health, synced, uidvalidity, uids}`, the UIDs as a set (RFC 9051 §9).
+    pub async fn shown(&self) -> serde_json::Value {
+        let synced = self.ask(Op::Sync).await;
+        let health = match &*self.health.borrow() {
+            Health::Starting => "starting",
+            Health::Live => "live",
+            Health::Down(_) => "down",
+            Health::Refused(_) => "refused",
+        };
+        let state = self.state();
+        let uids: Vec<u32> = state.messages.keys().map(|uid| uid.get()).collect();
+        serde_json::json!({
+            "health": health,
+            "synced": synced.is_ok(),
+            "uidvalidity": state.uidvalidity,
+            "uids": super::uid::sequence_set(&uids),
+        })
     }
 
     pub(super) fn announce(&self) {

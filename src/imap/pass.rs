@@ -17,6 +17,7 @@ use tokio::io::AsyncWriteExt;
 use crate::upstream::imap::{ImapError, Outcome, Part, Response, Status, Tag, Untagged, UntaggedData, parse_copyuid};
 use crate::wire::imap::Piece;
 
+use super::agent::Permission;
 use super::encode::{encoded, fit, fit_response, is_raw_verb, parts, quote, set_text};
 use super::lanes::Place;
 use super::mirror::{Mirror, Op};
@@ -31,12 +32,18 @@ pub struct Passing {
     lease: Lease,
     /// Its name as the client wrote it.
     name: Vec<u8>,
+    read_only: bool,
 }
 
 impl Passing {
     /// A connection with the mailbox selected.
-    pub fn new(lease: Lease, name: Vec<u8>) -> Passing {
-        Passing { lease, name }
+    pub fn new(lease: Lease, name: Vec<u8>, read_only: bool) -> Passing {
+        Passing { lease, name, read_only }
+    }
+
+    /// Whether it was opened by EXAMINE.
+    pub fn read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The mailbox's name.
@@ -152,7 +159,9 @@ impl Session {
     }
 
     async fn pass_inner(&mut self, tag: &str, raw: &Bytes, command: &Command<'_>) -> Result<Option<String>, Fail> {
-        self.permit(&command.body)?;
+        if let Permission::Done(text) = self.permit(&command.body).await? {
+            return Ok(Some(text));
+        }
         let mirror = self.mirror()?;
         self.wake_passed().await?;
         let can = self.passing()?.lease.capabilities();
@@ -180,7 +189,7 @@ impl Session {
             _ => {}
         }
         let split = if self.signed()?.is_agent() {
-            encoded(command)?
+            encoded(command, self.may_flag()?)?
         } else {
             parts(raw.get(tag.len() + 1..).unwrap_or_default())
         };
@@ -192,7 +201,7 @@ impl Session {
     /// it is: a person's, in a passed-through mailbox, and one of those that
     /// act on the selected mailbox alone, so that no view can be named.
     pub(super) fn passes_raw(&self, raw: &[u8], tag_end: usize) -> bool {
-        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent());
+        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent() && !s.is_console());
         person && matches!(self.selection, Selection::Pass(_)) && raw.get(tag_end..).is_some_and(is_raw_verb)
     }
 

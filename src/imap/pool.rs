@@ -220,6 +220,12 @@ impl Pool {
         Pool { account, network, accounts, logins, permits, shelf: Arc::default(), timing, refused: Mutex::default() }
     }
 
+    /// Host and login of the provider's IMAP server, as a deletion names them.
+    /// The embedded provider has another port at every start; its host stays.
+    pub fn names(&self) -> (String, String) {
+        (self.network.imap.host.clone(), self.network.imap_user.clone())
+    }
+
     /// How long things may take.
     pub fn timing(&self) -> &Timing {
         &self.timing

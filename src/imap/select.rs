@@ -10,8 +10,10 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
+use crate::account::Grants;
 use crate::lane::LANES;
 
+use super::agent::nonexistent;
 use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
@@ -116,9 +118,8 @@ impl Session {
         ready(&mirror).await?;
         let name = name_of(mailbox);
         let place = mirror.state().lanes.as_ref().and_then(|l| l.find(&name));
-        // RFC 9051 §6.3.2: READ-ONLY says that nothing can be changed. An
-        // agent has no grant that changes a view.
-        let read_only = examine || self.signed()?.is_agent();
+        // RFC 9051 §6.3.2: READ-ONLY says that nothing can be changed.
+        let read_only = examine || !self.may_change(&name)?;
         let Some(place) = place else {
             if mirror.state().lanes.as_ref().is_some_and(|l| l.owns(&name)) {
                 return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into()));
@@ -186,11 +187,13 @@ impl Session {
             Ok(o) => o,
             Err(e) => {
                 lease.give_back();
-                return Err(e.into());
+                // To others it answers as where it may not be read.
+                let person = self.grants()? == Grants::Person;
+                return Err(if person { e.into() } else { nonexistent() });
             }
         };
         let read_write = outcome.code.as_deref() == Some(b"READ-WRITE");
-        self.selection = Selection::Pass(Box::new(Passing::new(lease, name.to_vec())));
+        self.selection = Selection::Pass(Box::new(Passing::new(lease, name.to_vec(), read_only)));
         Ok(format!("[{}] selected", if read_write && !read_only { "READ-WRITE" } else { "READ-ONLY" }))
     }
 

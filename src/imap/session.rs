@@ -21,11 +21,12 @@ use imap_codec::imap_types::mailbox::ListMailbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
-use crate::account::{AccountId, Accounts, Principal, Role};
+use crate::account::{AccountId, Accounts, Grants, Principal, Role};
 use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
+use super::agent::{Permission, readable};
 use super::mirror::{Mirror, OpError};
 use super::pass::Passing;
 use super::pool::PoolError;
@@ -151,6 +152,12 @@ impl Signed {
     pub(super) fn is_agent(&self) -> bool {
         self.principal.role == Role::Agent
     }
+
+    /// Whether it is the operator's console: it sees what people see, and
+    /// only reads.
+    pub(super) fn is_console(&self) -> bool {
+        self.principal.role == Role::Person && self.principal.grants.now() != Grants::Person
+    }
 }
 
 /// A selected view.
@@ -203,27 +210,11 @@ pub struct Session {
 
 /// Serves one client until it or we end.
 pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>) {
-    let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
     // Where STARTTLS is offered, it comes before a sign-in; plain listeners
     // have none and take clients of this machine only.
     let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
-    let mut session = Session {
-        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
-        reader: CommandReader::new(limits),
-        services,
-        login_allowed,
-        signed: None,
-        selection: Selection::Nothing,
-        rfc822_peek: false,
-        login_failures: 0,
-        bad: 0,
-        ended: false,
-        logged_out: false,
-        shutdown,
-        began: Instant::now(),
-        asked: Instant::now(),
-    };
-    if let Err(e) = session.run().await {
+    let mut session = Session::new(stream, login_allowed, services, shutdown);
+    if let Err(e) = session.run("OK").await {
         tracing::debug!(%peer, "IMAP session ended: {e}");
     }
     let _ = session.out.shutdown().await;
@@ -234,10 +225,36 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
 }
 
 impl Session {
-    async fn run(&mut self) -> Result<(), Fail> {
+    pub(super) fn new(
+        stream: Stream,
+        login_allowed: bool,
+        services: Arc<Services>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Session {
+        let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
+        Session {
+            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            reader: CommandReader::new(limits),
+            services,
+            login_allowed,
+            signed: None,
+            selection: Selection::Nothing,
+            rfc822_peek: false,
+            login_failures: 0,
+            bad: 0,
+            ended: false,
+            logged_out: false,
+            shutdown,
+            began: Instant::now(),
+            asked: Instant::now(),
+        }
+    }
+
+    /// Greets with this condition and serves.
+    pub(super) async fn run(&mut self, greeting: &str) -> Result<(), Fail> {
         let host = self.services.hostname.clone();
         let caps = self.capability_line();
-        self.line(&format!("* OK [CAPABILITY {caps}] {host} Tollgate ready")).await?;
+        self.line(&format!("* {greeting} [CAPABILITY {caps}] {host} Tollgate ready")).await?;
         self.out.flush().await?;
         while !self.ended {
             match self.reader.next() {
@@ -289,6 +306,14 @@ impl Session {
                 None => std::future::pending().await,
             }
         };
+        let selected = self.selected_name();
+        let mut watched = self.signed.as_ref().map(|s| (s.principal.grants.clone(), s.mirror.state().lanes.clone()));
+        let hidden = async {
+            match (&mut watched, &selected) {
+                (Some((grants, lanes)), Some(name)) => grants.until(|g| !readable(g, lanes.as_ref(), name)).await,
+                _ => std::future::pending().await,
+            }
+        };
         let bye = tokio::select! {
             n = self.out.read(&mut buf) => {
                 let n = n?;
@@ -298,6 +323,7 @@ impl Session {
             () = tokio::time::sleep(limit) => "silent for too long",
             _ = shutdown.wait_for(|stop| *stop) => "the gateway is stopping",
             () = revocation => why_revoked,
+            () = hidden => "the selected mailbox may no longer be read",
         };
         self.line(&format!("* BYE {bye}")).await?;
         self.out.flush().await?;
@@ -444,7 +470,9 @@ impl Session {
     }
 
     async fn signed_command(&mut self, tag: &str, body: &CommandBody<'_>) -> Result<String, Fail> {
-        self.permit(body)?;
+        if let Permission::Done(text) = self.permit(body).await? {
+            return Ok(text);
+        }
         match body {
             CommandBody::Noop | CommandBody::Check => {
                 self.freshen().await;

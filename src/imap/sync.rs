@@ -528,6 +528,7 @@ impl Watcher {
         }
         batch.sort_by_key(|a| a.uid);
         let mut plan = Plan::new(&self.mirror.account);
+        let mut new: Vec<Vec<u8>> = Vec::new();
         {
             let mut state = self.mirror.state();
             for mut a in batch.drain(..) {
@@ -539,10 +540,22 @@ impl Watcher {
                 if !perceive && known.is_none() {
                     a.prefix = None;
                 }
+                let perceived = known.is_none() && !state.placements.contains_key(&a.uid);
+                new.extend(a.prefix.clone().filter(|_| perceived));
                 plan_arrival(&self.mirror, &mut state, &mut plan, a, known)?;
             }
         }
-        Ok(plan.execute(&self.mirror).await?)
+        plan.execute(&self.mirror).await?;
+        if let Some(outbox) = self.mirror.outbox.get() {
+            for octets in &new {
+                // Without it a copy of this mail isn't known for one; it is
+                // held all the same.
+                if let Err(e) = outbox.arrived(&self.mirror.account, octets).await {
+                    tracing::warn!(account = %self.mirror.account, "an arrival was not remembered: {e}");
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,8 +14,7 @@ use base64::engine::{DecodePaddingMode, general_purpose};
 const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+,";
 
 fn engine() -> Option<GeneralPurpose> {
-    let config: GeneralPurposeConfig =
-        general_purpose::NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone);
+    let config: GeneralPurposeConfig = general_purpose::NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone);
     Some(GeneralPurpose::new(&Alphabet::new(ALPHABET).ok()?, config))
 }
 

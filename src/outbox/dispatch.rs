@@ -70,6 +70,9 @@ enum Stop {
 impl Outbox {
     /// Sends `hold`, which the caller has claimed.
     pub(super) async fn send(&self, hold: &Hold) -> Outcome {
+        if !hold.action.sends() {
+            return self.delete(hold).await;
+        }
         match self.try_send(hold).await {
             Ok((payload, reply)) => Outcome::Sent(payload, reply.summary()),
             Err(Stop::ForNow(why)) => Outcome::ForNow(why),

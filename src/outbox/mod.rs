@@ -17,6 +17,7 @@
 //! | a start that finds `sending` | `unknown` |
 
 mod decide;
+pub mod deletion;
 mod dispatch;
 pub mod failpoint;
 pub mod forward;
@@ -99,6 +100,7 @@ pub struct Outbox {
     accounts: Arc<Accounts>,
     identity: Identity,
     embedded: OnceLock<Endpoint>,
+    executor: OnceLock<deletion::Executor>,
     events: broadcast::Sender<HoldEvent>,
     /// Held from before a transition until it is announced, by hold id: the
     /// events of one hold come in the order of its transitions.
@@ -129,9 +131,9 @@ impl Outbox {
     ) -> Result<Outbox, IdentityError> {
         let identity = Identity::load_or_make(&config.state_dir.join(IDENTITY_FILE))?;
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
-        let (embedded, wake) = (OnceLock::new(), Notify::new());
+        let (embedded, executor, wake) = (OnceLock::new(), OnceLock::new(), Notify::new());
         let order = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
-        Ok(Outbox { config, store, accounts, identity, embedded, events, order, wake, tuning })
+        Ok(Outbox { config, store, accounts, identity, embedded, executor, events, order, wake, tuning })
     }
 
     /// Names this gateway in payloads.

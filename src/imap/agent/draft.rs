@@ -5,12 +5,12 @@
 //! schedules nothing; it is remembered as the agent's on disk before that.
 //! Doesn't know: what becomes of it.
 
+use crate::imap::mirror::Mirror;
+use crate::imap::session::{Fail, Session};
 use crate::mail::address::Address;
 use crate::mail::mime::MessageView;
 use crate::mail::mime::Warning;
 use crate::outbox::strict::{Checker, Rules};
-use crate::imap::mirror::Mirror;
-use crate::imap::session::{Fail, Session};
 
 /// Largest draft of an agent, in octets.
 pub const MAX_AGENT_DRAFT: u64 = 10 * 1024 * 1024;
@@ -43,7 +43,8 @@ fn fault(octets: &[u8], rules: Rules) -> Option<String> {
     }
     // A calendar part may have its METHOD inside alone (RFC 5546 §1.4).
     let method = |text: &String| text.lines().any(|l| l.get(..7).is_some_and(|l| l.eq_ignore_ascii_case("METHOD:")));
-    let calendar = |kind: &str| kind.eq_ignore_ascii_case("text/calendar") || kind.eq_ignore_ascii_case("application/ics");
+    let calendar =
+        |kind: &str| kind.eq_ignore_ascii_case("text/calendar") || kind.eq_ignore_ascii_case("application/ics");
     let schedules = view.parts.iter().any(|p| calendar(&p.content_type) && p.text.as_ref().is_none_or(method));
     schedules.then(|| "a calendar part acts on the recipient's calendar".to_owned())
 }
@@ -96,7 +97,8 @@ mod tests {
     #[test]
     fn what_loads_runs_asks_or_schedules_is_refused() {
         let html = "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n";
-        let calendar = |parameter: &str| format!("MIME-Version: 1.0\r\nContent-Type: text/calendar; charset=utf-8{parameter}\r\n");
+        let calendar =
+            |parameter: &str| format!("MIME-Version: 1.0\r\nContent-Type: text/calendar; charset=utf-8{parameter}\r\n");
         for (fields, body) in [
             (html.to_owned(), "<img src=\"https://example.com/p.png\">"),
             (html.to_owned(), "<p style=\"background:url(https://example.com/p)\">x</p>"),

@@ -109,7 +109,13 @@ impl Session {
 
     /// Counts octets that an agent is about to add to a mailbox, and looks
     /// whether there is room for them.
-    pub(in crate::imap) async fn take_octets(&mut self, mirror: &Mirror, mailbox: &[u8], octets: u64, messages: u64) -> Result<(), Fail> {
+    pub(in crate::imap) async fn take_octets(
+        &mut self,
+        mirror: &Mirror,
+        mailbox: &[u8],
+        octets: u64,
+        messages: u64,
+    ) -> Result<(), Fail> {
         self.has_room(mirror, mailbox, octets, messages).await?;
         let (key, limit) = (self.signed()?.principal.key.clone(), mirror.agent_limits.bytes_per_day);
         let time = now();
@@ -130,7 +136,9 @@ impl Session {
             Ok(None) => Ok(()),
             Ok(Some(left)) => {
                 let hours = (SECONDS_OF_DAY - time.rem_euclid(SECONDS_OF_DAY)) / 3600 + 1;
-                let text = format!("this key may add {limit} octets a day and has {left} left; in {hours} hours all of them again");
+                let text = format!(
+                    "this key may add {limit} octets a day and has {left} left; in {hours} hours all of them again"
+                );
                 Err(Fail::No("LIMIT", text))
             }
             Err(e) => Err(Fail::No("UNAVAILABLE", e.to_string())),
@@ -182,10 +190,13 @@ mod tests {
     #[test]
     fn quotas_are_read_and_filled_to_nine_tenths() {
         let read = resources(b"* QUOTA \"User (1)\" (STORAGE 10 512 MESSAGE 20 100)");
-        assert_eq!(read, [
-            ("STORAGE".to_owned(), Resource { used: 10 * 1024, limit: 512 * 1024 }),
-            ("MESSAGE".to_owned(), Resource { used: 20, limit: 100 }),
-        ]);
+        assert_eq!(
+            read,
+            [
+                ("STORAGE".to_owned(), Resource { used: 10 * 1024, limit: 512 * 1024 }),
+                ("MESSAGE".to_owned(), Resource { used: 20, limit: 100 }),
+            ]
+        );
         assert!(resources(b"* QUOTAROOT INBOX \"\"").is_empty() && resources(b"* QUOTA \"\" ()").is_empty());
         assert!(read[1].1.holds(70) && !read[1].1.holds(71));
         assert!(Resource { used: 9, limit: 0 }.holds(1), "no limit");

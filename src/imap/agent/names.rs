@@ -95,8 +95,22 @@ mod tests {
     #[test]
     fn names_that_look_like_ours_are_no_places_for_an_agent() {
         for name in [
-            "INBOX", "lanes/x", "Tollgate", "Tol1gate", "TOLLGATE/Outbox", "Оutbox", "Work/Outbox", "INBOX.", "0utbox",
-            "Drafts", "[Gmail]/Sent Mail", "Sche\u{200b}duled", "lNBOX", "|NB0X", "Templates", "a//b",
+            "INBOX",
+            "lanes/x",
+            "Tollgate",
+            "Tol1gate",
+            "TOLLGATE/Outbox",
+            "Оutbox",
+            "Work/Outbox",
+            "INBOX.",
+            "0utbox",
+            "Drafts",
+            "[Gmail]/Sent Mail",
+            "Sche\u{200b}duled",
+            "lNBOX",
+            "|NB0X",
+            "Templates",
+            "a//b",
         ] {
             assert_eq!(by_name(name, '/'), Purpose::Never, "{name}");
         }
