@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod answer;
 pub mod append;
+pub mod asked;
 pub mod copy;
 pub mod correct;
 pub mod encode;

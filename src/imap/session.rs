@@ -321,6 +321,7 @@ impl Session {
             Ok(([], command)) => (command.tag.as_ref().to_owned(), command),
             _ => return self.undecoded(&raw).await,
         };
+        self.note_asked(&command.body);
         if let Err(e) = sane_names(&command.body) {
             return self.complete(&tag, Err(e)).await;
         }
