@@ -255,8 +255,11 @@ pub fn personal_namespace(response: &[u8]) -> Option<(String, char)> {
         return None;
     }
     let prefix = String::from_utf8(scanner.next()?.content(response).into_owned()).ok()?;
-    let delimiter = scanner.next()?.content(response).first().copied()?;
-    Some((prefix, delimiter as char))
+    let delimiter = scanner.next()?.content(response);
+    // NIL: names have no levels there.
+    let flat = delimiter.eq_ignore_ascii_case(b"NIL");
+    let delimiter = if flat { super::sync::DEFAULT_DELIMITER } else { char::from(*delimiter.first()?) };
+    Some((prefix, delimiter))
 }
 
 /// The response code of an untagged OK.

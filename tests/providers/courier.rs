@@ -98,7 +98,8 @@ impl Courier {
             ("IMAP_TLS_REQUIRED", "0"),
             ("IMAP_USELOCKS", "1"),
             ("IMAP_IDLE_TIMEOUT", "1"),
-            ("IMAP_TRASHFOLDERNAME", "Trash"),
+            // The one called so can't be deleted, and Trash shall be.
+            ("IMAP_TRASHFOLDERNAME", "Bin"),
             ("IMAP_EMPTYTRASH", ""),
         ] {
             command.env(name, value);

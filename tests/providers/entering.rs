@@ -171,3 +171,51 @@ pub(crate) fn agents(world: &World) {
     direct.ok(&format!("EXAMINE \"{drafts}\""));
     assert_eq!(direct.find(&mail.id).len(), 1);
 }
+
+pub(crate) fn many(world: &World) {
+    let (mut session, mut direct) = (world.person(), world.direct());
+    let (work, queue, info) = (world.name("Work"), world.name("Lanes/Queue"), world.name("Lanes/Info"));
+    direct.ok(&format!("CREATE \"{work}\""));
+    let mails: Vec<_> = (0..30)
+        .map(|n| message("ann@example.com", &world.address, &format!("Number {n}"), &"line\r\n".repeat(n)))
+        .collect();
+    for mail in &mails {
+        direct.append(&work, "", &mail.octets);
+    }
+    // All at once into a lane, some by their numbers onward, some back.
+    session.ok(&format!("SELECT \"{work}\""));
+    let answer = session.ok(&format!("UID COPY 1:* \"{queue}\""));
+    if world.kind.has_uidplus() {
+        assert!(answer.status.contains("[COPYUID "), "{}", answer.status);
+    }
+    session.ok(&format!("SELECT \"{queue}\""));
+    for mail in &mails {
+        let [uid] = session.find(&mail.id)[..] else { panic!("{} once in {queue}", mail.id) };
+        assert_eq!(session.body(uid), mail.octets);
+    }
+    session.ok(&format!("COPY 5:9,20 \"{info}\""));
+    session.ok("STORE 5:9,20 +FLAGS.SILENT (\\Deleted)");
+    session.ok("EXPUNGE");
+    assert_eq!(session.search("ALL").len(), 24);
+    session.ok(&format!("SELECT \"{info}\""));
+    assert_eq!(session.search("ALL").len(), 6);
+    session.ok("STORE 1:* +FLAGS (\\Flagged Errand)");
+    session.ok(&format!("SELECT \"{work}\""));
+    session.ok("UID STORE 1:* +FLAGS.SILENT (\\Deleted)");
+    session.ok("EXPUNGE");
+    session.ok(&format!("SELECT \"{}\"", world.name("Lanes/All")));
+    let answer = session.ok(&format!("COPY 1:* \"{work}\""));
+    if world.kind.has_uidplus() {
+        assert!(answer.status.contains("[COPYUID "), "{}", answer.status);
+    }
+    let mut direct = world.direct();
+    for mailbox in ["INBOX", work.as_str()] {
+        direct.ok(&format!("EXAMINE \"{mailbox}\""));
+        assert_eq!(direct.search("ALL").len(), 30, "{mailbox}");
+        assert_eq!(direct.search("FLAGGED KEYWORD Errand").len(), 6, "{mailbox}");
+        for mail in &mails {
+            let [uid] = direct.find(&mail.id)[..] else { panic!("once in {mailbox}") };
+            assert_eq!(direct.body(uid), mail.octets, "without stamps in {mailbox}");
+        }
+    }
+}

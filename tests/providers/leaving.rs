@@ -62,13 +62,14 @@ pub(crate) fn switched_off(mut world: World) {
 }
 
 pub(crate) fn shared_lanes(mut world: World) {
-    let mails = delivered(&world, 1);
+    let mail = message("ann@example.com", &world.address, "Shared", "Text.");
+    world.provider.deliver(&mail.octets);
     let before = holdings(&mut world.direct());
     let mut session = world.person();
     session.ok("SELECT INBOX");
     let uid = eventually("it to be in INBOX", || {
         session.ok("NOOP");
-        session.find(&mails[0].id).first().copied()
+        session.find(&mail.id).first().copied()
     });
     let lane = |flags: Vec<String>| flags.into_iter().find(|f| f.starts_with("$Tollgate")).expect("a lane's keyword");
     let now = lane(session.flags(uid));
@@ -76,7 +77,7 @@ pub(crate) fn shared_lanes(mut world: World) {
     session.ok(&format!("UID STORE {uid} +FLAGS ({other})"));
     eventually("the correction", || {
         session.ok("NOOP");
-        let [uid] = session.find(&mails[0].id)[..] else { return None };
+        let [uid] = session.find(&mail.id)[..] else { return None };
         (lane(session.flags(uid)) == other).then_some(())
     });
     assert_eq!(holdings(&mut world.direct()), before);

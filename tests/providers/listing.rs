@@ -136,3 +136,58 @@ pub(crate) fn managing(world: &World) {
     assert!(fresh.mailboxes().contains(&sent));
     session.refused(&format!("SELECT \"{}\"", world.name("Nowhere")), "NO");
 }
+
+pub(crate) fn alone(world: &World) {
+    let mut direct = world.direct();
+    for name in direct.mailboxes() {
+        if name != "INBOX" {
+            direct.ok(&format!("UNSUBSCRIBE \"{name}\""));
+            direct.ok(&format!("DELETE \"{name}\""));
+        }
+    }
+    // Dovecot makes some mailboxes anew, but not beneath INBOX.
+    let there = told(&mut direct, "LIST \"\" \"*\"");
+    assert!(world.kind.prefix().is_empty() || there.len() == 1, "{there:?}");
+    direct.ok("UNSUBSCRIBE INBOX");
+    let mut session = world.person();
+    let listed = session.ok("LIST \"\" %").listed();
+    let (parent, root) = (world.name("Lanes"), world.kind.prefix().trim_end_matches('.'));
+    let top = if root.is_empty() { parent.as_str() } else { root };
+    let (attributes, _) = listed.iter().find(|(_, n)| n == top).unwrap_or_else(|| panic!("{top}: {listed:?}"));
+    assert!(attributes.contains("\\HasChildren") && !attributes.contains("\\HasNoChildren"), "{listed:?}");
+    assert!(!attributes.contains("\\Noinferiors"), "{listed:?}");
+    if !root.is_empty() {
+        assert!(!attributes.contains("\\Noselect"), "INBOX can be selected: {listed:?}");
+    }
+    // A client that walks what is subscribed level by level finds the lanes.
+    assert!(told(&mut session, "LSUB \"\" %").contains(top));
+    assert!(told(&mut session, "LSUB \"\" \"*\"").is_superset(&world.lanes().into_iter().collect()));
+    if !root.is_empty() {
+        assert!(told(&mut session, "LSUB \"\" INBOX.%").contains(&parent));
+    }
+}
+
+pub(crate) fn collisions(world: &mut World) {
+    let mut direct = world.direct();
+    // The parent alone, the parent that only a child implies, another case.
+    for path in ["Lanes", "Lanes/Mine", "lanes"] {
+        let name = world.name(path);
+        direct.ok(&format!("CREATE \"{name}\""));
+        world.gateway.stop();
+        world.gateway.start();
+        let mut session = world.person();
+        let answer = session.command("SELECT INBOX");
+        assert!(answer.status.starts_with("NO"), "{name} would be hidden: {}", answer.status);
+        direct.ok(&format!("DELETE \"{name}\""));
+        // Some keep the parent that they made for the child.
+        let parent = world.name("Lanes");
+        if direct.mailboxes().contains(&parent)
+            || direct.ok("LIST \"\" \"*\"").listed().iter().any(|(_, n)| *n == parent)
+        {
+            direct.command(&format!("DELETE \"{parent}\""));
+        }
+    }
+    world.gateway.stop();
+    world.gateway.start();
+    world.person().ok("SELECT INBOX");
+}

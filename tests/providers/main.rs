@@ -33,6 +33,16 @@ macro_rules! against {
             }
 
             #[test]
+            fn lanes_are_found_beneath_an_inbox_that_has_nothing_else() {
+                crate::listing::alone(&World::start(Kind::$kind));
+            }
+
+            #[test]
+            fn a_mailbox_that_the_lanes_would_hide_is_refused_at_start() {
+                crate::listing::collisions(&mut World::start(Kind::$kind));
+            }
+
+            #[test]
             fn mailboxes_are_made_renamed_and_deleted_at_the_provider_and_lanes_are_not() {
                 crate::listing::managing(&World::start(Kind::$kind));
             }
@@ -85,6 +95,11 @@ macro_rules! against {
             #[test]
             fn appended_messages_are_in_the_mailbox_named() {
                 crate::entering::appending(&World::start(Kind::$kind));
+            }
+
+            #[test]
+            fn many_at_once_go_where_each_belongs() {
+                crate::entering::many(&World::start(Kind::$kind));
             }
 
             #[test]

@@ -35,8 +35,8 @@ pub(crate) enum Kind {
     Courier,
     /// The same without UIDPLUS and IDLE.
     CourierBare,
-    /// With the mailbox through which Courier sends what is put there.
-    CourierOutbox,
+    /// With this mailbox, from which Courier sends what is put there.
+    CourierOutbox(&'static str),
 }
 
 impl Kind {
@@ -47,12 +47,12 @@ impl Kind {
             Kind::CyrusBare => Server::Cyrus(Cyrus::start("MOVE UIDPLUS IDLE CONDSTORE QRESYNC")),
             Kind::Courier => Server::Courier(Courier::start(COURIER_ALL, &[])),
             Kind::CourierBare => Server::Courier(Courier::start("IMAP4rev1 CHILDREN NAMESPACE", &[])),
-            Kind::CourierOutbox => {
-                let more = [("OUTBOX", ".Outbox"), ("HEADERFROM", "X-IMAP-Sender")];
+            Kind::CourierOutbox(leaf) => {
+                let more = [("OUTBOX", leaf), ("HEADERFROM", "X-IMAP-Sender")];
                 Server::Courier(Courier::start(COURIER_ALL, &more))
             }
         };
-        Provider { kind: self, server }
+        Provider { server }
     }
 
     /// Its hierarchy delimiter.
@@ -89,7 +89,6 @@ enum Server {
 /// A running provider.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    pub(crate) kind: Kind,
     server: Server,
 }
 
