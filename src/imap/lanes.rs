@@ -6,6 +6,9 @@
 
 use crate::lane::{LANES, Lane, LanePreset};
 
+/// Between `Lanes` and its mailboxes where the provider has no hierarchy.
+pub const DEFAULT_DELIMITER: char = '/';
+
 /// One of our mailboxes, independent of what the provider's names look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -13,7 +13,7 @@ use crate::store::{StoreError, Table, read, write};
 use crate::upstream::imap::UntaggedData;
 
 use super::encode::quote;
-use super::lanes::{LaneMap, Place, matches};
+use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place, matches};
 use super::mirror::Mirror;
 use super::ops::has_flag;
 use super::select::{name_of, ready};
@@ -41,7 +41,7 @@ impl Session {
                 .find(|t| t.to_ascii_uppercase().starts_with(b"* NAMESPACE"));
         }
         lease.give_back();
-        let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+        let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
         match found {
             Some(text) => {
                 self.write(&text).await?;
@@ -288,7 +288,7 @@ pub(super) async fn is_drafts(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail
 }
 
 fn leaf(mirror: &Mirror, name: &[u8]) -> String {
-    let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+    let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()
 }

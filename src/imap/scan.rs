@@ -258,7 +258,7 @@ pub fn personal_namespace(response: &[u8]) -> Option<(String, char)> {
     let delimiter = scanner.next()?.content(response);
     // NIL: names have no levels there.
     let flat = delimiter.eq_ignore_ascii_case(b"NIL");
-    let delimiter = if flat { super::sync::DEFAULT_DELIMITER } else { char::from(*delimiter.first()?) };
+    let delimiter = if flat { super::lanes::DEFAULT_DELIMITER } else { char::from(*delimiter.first()?) };
     Some((prefix, delimiter))
 }
 
@@ -367,6 +367,7 @@ mod tests {
     fn the_personal_namespace_is_found() {
         let line = b"* NAMESPACE ((\"INBOX.\" \".\")) NIL NIL";
         assert_eq!(personal_namespace(line), Some(("INBOX.".into(), '.')));
+        assert_eq!(personal_namespace(b"* NAMESPACE ((\"\" NIL)) NIL NIL"), Some((String::new(), '/')));
         assert_eq!(personal_namespace(b"* NAMESPACE NIL NIL NIL"), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::perceive::MAX_READ;
 use crate::store::Table;
 use crate::upstream::imap::{FetchItems, Response, Status, Untagged, UntaggedData, Value};
 
-use super::lanes::{LaneMap, Place};
+use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place};
 use super::mirror::Offers;
 use super::perceiving::{Arrived, now, plan_arrival};
 use super::plan::Plan;
@@ -36,8 +36,6 @@ const SUDDEN_LOSS: usize = 5;
 const SUDDEN_LOSS_MIN: usize = 10;
 /// How often sequence numbers are learned anew before the next look.
 const REORDER_TRIES: usize = 3;
-/// Between `Lanes` and its mailboxes where the provider has no hierarchy.
-pub(super) const DEFAULT_DELIMITER: char = '/';
 /// View UIDVALIDITY counts seconds from 2025-01-01, and so stays below 2^31
 /// for decades.
 const VALIDITY_EPOCH: i64 = 1_735_689_600;
