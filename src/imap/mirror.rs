@@ -77,6 +77,9 @@ pub struct State {
     pub doubted: BTreeSet<UpstreamUid>,
     /// What works with this provider; known after the first connection.
     pub offers: Offers,
+    /// Flags that can be changed for good in the provider's INBOX, `\*` among
+    /// them where any keyword can; known after the first connection.
+    pub permanent: Vec<String>,
     interned: HashMap<Vec<Box<str>>, Flags>,
 }
 
@@ -153,7 +156,13 @@ impl State {
     /// Every keyword in use, those of the lanes included.
     pub fn keywords(&self) -> BTreeSet<String> {
         let used = self.interned.keys().flatten().filter(|f| !f.starts_with('\\')).map(|f| f.to_string());
-        used.chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+        let permanent = self.permanent.iter().filter(|f| !f.starts_with('\\')).cloned();
+        used.chain(permanent).chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+    }
+
+    /// Whether the provider keeps this keyword: RFC 9051 §7.1, PERMANENTFLAGS.
+    pub fn keeps(&self, keyword: &str) -> bool {
+        self.permanent.iter().any(|f| f == "\\*" || f.eq_ignore_ascii_case(keyword))
     }
 
     /// Rises when a message has flags that no message had before.
@@ -425,6 +434,7 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             placements: HashMap::new(),
             doubted: BTreeSet::new(),
             offers: Offers::default(),
+            permanent: Vec::new(),
             interned: HashMap::new(),
         };
         let none = state.intern([]);

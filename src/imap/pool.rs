@@ -27,6 +27,10 @@ const SURELY_ALIVE: Duration = Duration::from_secs(2);
 /// storm of logins is how accounts get locked.
 const REFUSED_PAUSE: Duration = Duration::from_secs(20);
 
+/// How often a session that waits tries to sign in where the provider has too
+/// many connections already.
+const LIMIT_TRIES: u32 = 4;
+
 /// Why there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
@@ -197,7 +201,9 @@ impl Pool {
             Err(e) => {
                 let why = e.to_string();
                 let refused = matches!(e, OpenError::Imap(ImapError::Auth { .. }));
-                (Err(PoolError::Unavailable(why.clone())), refused.then(|| (Instant::now(), why)))
+                let limit = matches!(&e, OpenError::Imap(e) if e.is_limit());
+                let failed = if limit { PoolError::Limit } else { PoolError::Unavailable(why.clone()) };
+                (Err(failed), refused.then(|| (Instant::now(), why)))
             }
         };
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
@@ -258,7 +264,23 @@ impl Pool {
                 () = &mut returned => continue,
                 () = &mut end => return Err(PoolError::Limit),
             };
-            let connection = self.open().await?;
+            let connection = match self.open().await {
+                Ok(connection) => connection,
+                Err(PoolError::Limit) => {
+                    // Other programs hold what the provider allows: the place
+                    // is for whoever waits, a connection may be returned, and
+                    // the provider is asked again a few times.
+                    drop(permit);
+                    turn.set(self.permits.clone().acquire_owned());
+                    tokio::select! {
+                        () = &mut returned => {}
+                        () = tokio::time::sleep(self.timing.queue / LIMIT_TRIES) => {}
+                        () = &mut end => return Err(PoolError::Limit),
+                    }
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
             return Ok(self.lend(connection, Selected::Nothing, permit, age));
         }
     }

@@ -14,7 +14,6 @@ use super::failpoint;
 use super::hold::{Hold, HoldError};
 use super::record;
 use super::route::RouteError;
-use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope};
 use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::Expect;
@@ -112,7 +111,7 @@ impl Outbox {
         .map_err(|e| Stop::for_now(e.to_string()))?;
         let row = row.ok_or_else(|| Stop::for_good("there is no receipt"))?;
         let expect = Expect {
-            action: Action::SendEmail,
+            action: hold.action,
             message: Some((hold.blob.0, hold.length)),
             envelope: Some(&hold.envelope),
             account: Some(hold.account.as_str()),
@@ -126,7 +125,7 @@ impl Outbox {
             .receipt
             .verify(&self.verifying_keys(), &expect)
             .and_then(|verified| row.receipt.check_ledger(entry.as_ref()).map(|()| verified))
-            .and_then(|verified| Release::from_receipt(verified, now, &hold.envelope));
+            .and_then(|verified| Release::from_receipt(verified, hold.action, now, &hold.envelope));
         let release = checked.map_err(|e| Stop::for_good(format!("the receipt does not cover it: {e}")))?;
         Ok((release, row.receipt.payload_hash))
     }

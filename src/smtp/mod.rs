@@ -82,4 +82,6 @@ impl Services {
 }
 
 #[cfg(test)]
+mod provenance_tests;
+#[cfg(test)]
 mod tests;

@@ -160,6 +160,12 @@ impl Transaction {
         })
     }
 
+    /// The recipients outside the account's own domains, as written.
+    pub(super) fn outside(&self) -> Vec<String> {
+        let written = self.to.iter().map(|r| r.written.clone());
+        written.filter(|to| is_external(&self.addresses, to)).collect()
+    }
+
     /// Leaves the provider, where it was called.
     pub(super) fn abandon(self) {
         if let Way::Relay(submission) = self.way {
