@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::upstream::imap::{Untagged, UntaggedData, Value};
 use crate::wire::imap::{Kind, Scanner};
 
+use super::lanes::DEFAULT_DELIMITER;
 use super::uid::UpstreamUid;
 
 /// What a streaming FETCH response is made of.
@@ -255,10 +256,10 @@ pub fn personal_namespace(response: &[u8]) -> Option<(String, char)> {
         return None;
     }
     let prefix = String::from_utf8(scanner.next()?.content(response).into_owned()).ok()?;
-    let delimiter = scanner.next()?.content(response);
+    let delimiter = scanner.next()?;
     // NIL: names have no levels there.
-    let flat = delimiter.eq_ignore_ascii_case(b"NIL");
-    let delimiter = if flat { super::lanes::DEFAULT_DELIMITER } else { char::from(*delimiter.first()?) };
+    let flat = delimiter.kind == Kind::Nil;
+    let delimiter = if flat { DEFAULT_DELIMITER } else { char::from(*delimiter.content(response).first()?) };
     Some((prefix, delimiter))
 }
 
