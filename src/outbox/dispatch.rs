@@ -14,6 +14,7 @@ use super::failpoint;
 use super::hold::{Hold, HoldError};
 use super::record;
 use super::route::RouteError;
+use crate::account::SecretError;
 use crate::floor::envelope::{BodyType, Envelope};
 use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::Expect;
@@ -239,7 +240,8 @@ impl Stop {
 impl From<RouteError> for Stop {
     fn from(error: RouteError) -> Self {
         match &error {
-            RouteError::NoAccount => Stop::for_good(error.to_string()),
+            // Also mail that was held while a password was still stored.
+            RouteError::NoAccount | RouteError::Secret(SecretError::OwnLogin) => Stop::for_good(error.to_string()),
             RouteError::NoProvider | RouteError::Secret(_) => Stop::for_now(error.to_string()),
             RouteError::Submission(inner) => Stop::from_submission(inner),
         }

@@ -12,41 +12,67 @@ use std::collections::BTreeSet;
 use crate::mail::address::Address;
 use crate::perceive::Written;
 
-use super::lineage::{PASSAGE_UNITS, hash_all, units};
+use super::lineage::{PASSAGE_UNITS, hash, hash_all, units};
 
 /// Words of earlier mail from which on a quotation is bulk.
 pub const BULK_UNITS: usize = 40;
 /// Passages of an arrived message that are kept: those with the smallest
 /// hashes, a sample of the whole that is the same in a copy.
 pub const SKETCH: usize = 64;
+/// People of an arrived message that are kept.
+const MAX_PEOPLE: usize = 256;
 /// Shorter arrived messages are not looked for: everybody writes such lines.
 const MIN_SKETCH: usize = 12;
 
-/// A sample of a message's passages, ascending.
+/// A sample of an arrived message's passages, and who has the message anyway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sketch(Vec<u64>);
+pub struct Sketch {
+    /// Ascending.
+    passages: Vec<u64>,
+    /// Hashes of the addresses of its senders and recipients.
+    people: BTreeSet<u64>,
+}
 
 impl Sketch {
     /// Of an arrived message's own words; `None` where they are few.
     pub fn of(written: &Written) -> Option<Sketch> {
         let all: BTreeSet<u64> = passages(&written.own);
-        (all.len() >= MIN_SKETCH).then(|| Sketch(all.into_iter().take(SKETCH).collect()))
+        let people = written.senders.union(&written.recipients);
+        (all.len() >= MIN_SKETCH).then(|| Sketch {
+            passages: all.into_iter().take(SKETCH).collect(),
+            people: people.take(MAX_PEOPLE).map(|a| hash(a.as_bytes())).collect(),
+        })
     }
 
-    /// As a row: big-endian, eight octets each.
+    /// As a row: how many passages, the passages, the people; each eight
+    /// octets, big-endian.
     pub fn to_row(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|h| h.to_be_bytes()).collect()
+        let count = std::iter::once(self.passages.len() as u64);
+        count
+            .chain(self.passages.iter().copied())
+            .chain(self.people.iter().copied())
+            .flat_map(u64::to_be_bytes)
+            .collect()
     }
 
     /// From a row.
     pub fn from_row(row: &[u8]) -> Sketch {
-        Sketch(row.as_chunks::<8>().0.iter().map(|h| u64::from_be_bytes(*h)).collect())
+        let mut all = row.as_chunks::<8>().0.iter().map(|h| u64::from_be_bytes(*h));
+        let count = all.next().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        Sketch { passages: all.by_ref().take(count).collect(), people: all.collect() }
     }
 
     /// Whether at least half of the message is in a text of these passages.
     pub fn is_mostly_in(&self, passages: &BTreeSet<u64>) -> bool {
-        let met = self.0.iter().filter(|h| passages.contains(h)).count();
-        !self.0.is_empty() && met * 2 >= self.0.len()
+        let met = self.passages.iter().filter(|h| passages.contains(h)).count();
+        !self.passages.is_empty() && met * 2 >= self.passages.len()
+    }
+
+    /// Whether one of these is none of those who have the message.
+    pub fn is_new_to(&self, outside: &[String]) -> bool {
+        let known =
+            |to: &String| Address::parse(to).is_ok_and(|to| self.people.contains(&hash(to.canonical().as_bytes())));
+        !outside.iter().all(known)
     }
 }
 
@@ -129,5 +155,10 @@ mod tests {
         assert!(copy(&format!("Look what she wrote. {}", long(200))));
         assert!(copy(&long(170)) && !copy(&long(40)) && !copy("other words"));
         assert!(Sketch::of(&message("A short one.")).is_none());
+        let named =
+            written(format!("From: Ann <ann@example.com>\r\nCc: bo@example.net\r\n\r\n{}", long(60)).as_bytes());
+        let named = Sketch::from_row(&Sketch::of(&named).unwrap().to_row());
+        let new_to = |list: &[&str]| named.is_new_to(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+        assert!(!new_to(&["ANN@example.com", "bo@example.net"]) && new_to(&["ann@example.com", "carl@example.net"]));
     }
 }

@@ -149,7 +149,7 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-fn hash(octets: &[u8]) -> u64 {
+pub(super) fn hash(octets: &[u8]) -> u64 {
     let digest: [u8; 32] = Sha256::digest(octets).into();
     u64::from_be_bytes(std::array::from_fn(|n| digest[n]))
 }
@@ -272,7 +272,8 @@ impl Outbox {
         }
         store::read(self.store.as_ref(), |r| {
             let rows = r.scan(Table::Lineage, &prefix(ARRIVED, account), b"", MAX_ARRIVED)?;
-            let copied = rows.iter().any(|(_, row)| Sketch::from_row(row).is_mostly_in(&all));
+            let mut arrived = rows.iter().map(|(_, row)| Sketch::from_row(row));
+            let copied = arrived.any(|sketch| sketch.is_mostly_in(&all) && sketch.is_new_to(outside));
             Ok(if copied { Action::ForwardExternal } else { Action::SendEmail })
         })
     }

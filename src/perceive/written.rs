@@ -31,6 +31,8 @@ pub struct Written {
     pub encloses: bool,
     /// Addresses of To, Cc and Bcc, canonical.
     pub recipients: BTreeSet<String>,
+    /// Addresses of From, Sender and Reply-To, canonical.
+    pub senders: BTreeSet<String>,
 }
 
 /// Reads a message.
@@ -51,14 +53,18 @@ pub fn written(octets: &[u8]) -> Written {
             files.insert(Sha256::digest(parts.decoded(at)).into());
         }
     }
-    let addresses = ["To", "Cc", "Bcc"].iter().flat_map(|name| fields.mailboxes(name));
+    let addresses = |names: &[&str]| {
+        let mailboxes = names.iter().flat_map(|name| fields.mailboxes(name));
+        mailboxes.map(|m| m.address.canonical()).collect::<BTreeSet<String>>()
+    };
     Written {
         subject: bare_subject(&reading.subject).trim().to_lowercase(),
         own: reading.own,
         quoted: reading.quoted,
         files,
         encloses,
-        recipients: addresses.map(|m| m.address.canonical()).collect(),
+        recipients: addresses(&["To", "Cc", "Bcc"]),
+        senders: addresses(&["From", "Sender", "Reply-To"]),
     }
 }
 

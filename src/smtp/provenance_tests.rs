@@ -66,11 +66,15 @@ async fn mail_that_an_agent_sends_on_is_an_action_of_its_own() {
     let arrived = format!("From: Ann <ann@example.com>\r\nSubject: x\r\n\r\n{earlier}\r\n");
     world.bench.outbox.arrived(&world.bench.account, arrived.as_bytes()).await.unwrap();
     let quoting = format!("Look.\r\n\r\nOn 2 Nov 2026, Ann <ann@example.com> wrote:\r\n> {earlier}");
+    // An introduction that names the recipient doesn't make it a reply.
+    let forged = quoting.replace("ann@example.com", "bo@example.net");
     let copying = format!("Look what she says: {earlier}");
     for (to, text, action) in [
         ("ann@example.com", quoting.as_str(), Action::SendEmail),
         ("bo@example.net", quoting.as_str(), Action::ForwardExternal),
         ("bo@example.net", copying.as_str(), Action::ForwardExternal),
+        ("bo@example.net", forged.as_str(), Action::ForwardExternal),
+        ("ann@example.com", copying.as_str(), Action::SendEmail),
         ("bo@example.org", quoting.as_str(), Action::SendEmail),
         ("bo@example.net", "Nothing of hers.", Action::SendEmail),
     ] {
