@@ -335,6 +335,9 @@ impl Session {
             return Err(no_grant(Verb::File));
         }
         let mut purpose = names::by_name(&text, lanes.delimiter());
+        if purpose != Purpose::Never && self.sends(mirror, name).await? {
+            purpose = Purpose::Never;
+        }
         if purpose != Purpose::Never {
             purpose = purpose.or(names::by_attributes(&self.roles(mirror, name).await?));
         }

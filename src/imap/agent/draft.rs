@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_plain_draft_and_one_in_html_are_fine() {
         assert_eq!(with("To: ann@example.com\r\nSubject: Hi\r\n", "Hello."), None);
-        let html = "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n";
+        let html = "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n";
         assert_eq!(with(html, "<p>Grüße, <a href=\"https://example.com/\">see</a></p>"), None);
     }
 

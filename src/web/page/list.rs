@@ -23,7 +23,7 @@ pub(in crate::web) fn held(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
             p.lead { "Mail that an AI drafts for " strong { (frame.session.account) } " stops here until you decide. "
                 "What you have decided is in the " a href="/history" { "history" } "." }
         } @else {
-            p.lead { "Nothing below is sent unless you approve it. What you don't decide expires by itself." }
+            p.lead { "Nothing below is sent or removed unless you approve it. What you don't decide expires by itself." }
             (rows(frame, holds))
         }
     };
@@ -50,10 +50,15 @@ fn rows(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
                 li {
                     a.hold href={ "/held/" (hold.id) } {
                         span.subject { (subject(hold)) }
-                        (badge(hold.state))
-                        span.to { "To " (recipients(hold)) }
+                        @if hold.action.sends() {
+                            (badge(hold.state))
+                            span.to { "To " (recipients(hold)) }
+                        } @else {
+                            (super::deletion::badge(hold.state))
+                            span.to { "Removes messages" }
+                        }
                         span.meta {
-                            "Drafted by " (frame.key_name(hold)) " · " (frame.time(hold.held_at)) " · " (octets(hold.length))
+                            (if hold.action.sends() { "Drafted by " } else { "Asked by " }) (frame.key_name(hold)) " · " (frame.time(hold.held_at)) " · " (octets(hold.length))
                             @if hold.state == State::Held { @if let Some(at) = hold.expires_at {
                                 " · expires " (frame.distance(at))
                             } }

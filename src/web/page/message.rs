@@ -3,9 +3,10 @@
 
 use maud::{Markup, html};
 
-use super::parts;
+use super::{deletion, parts};
 use super::{Frame, Here, badge, count, octets, subject};
 use crate::account::Role;
+use crate::floor::deletion::Deletion;
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
 use crate::mail::mime::visible::{Shape, reveal};
@@ -28,25 +29,29 @@ pub(in crate::web) fn page(frame: &Frame<'_>, shown: &Shown, view: &MessageView)
     let hold = &shown.hold;
     let recipients = recipients(frame, hold, view);
     let title = subject(hold);
+    // What removes messages has a list instead of a message.
+    let list = deletion::of(frame, hold);
     let body = html! {
         p.back { a href="/" { "← All held messages" } }
         div.head {
             h1 { (title) }
-            (badge(hold.state))
+            @if list.is_none() { (badge(hold.state)) } @else { (deletion::badge(hold.state)) }
         }
         (provenance(frame, hold))
         div.columns {
-            div.read {
+            @if let Some(list) = &list { (deletion::content(frame, shown, list.as_ref())) } @else { div.read {
                 (warnings(&all_warnings(hold, view, &recipients)))
                 (who(hold, view, &recipients))
                 (parts::content(view))
                 (parts::attachments(view))
                 (parts::fields(view))
                 (approved_thing(shown))
-            }
+            } }
             aside.decide aria-label="Decision" {
-                @if hold.state == State::Held {
-                    (decision(frame, shown, &recipients))
+                @if let Some(None) = &list {
+                    (deletion::unreadable())
+                } @else if hold.state == State::Held {
+                    (decision(frame, shown, &recipients, list.as_ref().and_then(Option::as_ref)))
                 } @else {
                     (outcome(frame, hold))
                 }
@@ -186,7 +191,7 @@ fn approved_thing(shown: &Shown) -> Markup {
     }
 }
 
-fn decision(frame: &Frame<'_>, shown: &Shown, recipients: &[Recipient]) -> Markup {
+fn decision(frame: &Frame<'_>, shown: &Shown, recipients: &[Recipient], list: Option<&Deletion>) -> Markup {
     let (hold, payload) = (&shown.hold, &shown.payload);
     let outside = recipients.iter().filter(|r| r.outside).count();
     let hidden = html! {
@@ -197,22 +202,22 @@ fn decision(frame: &Frame<'_>, shown: &Shown, recipients: &[Recipient]) -> Marku
     html! {
         section.card aria-labelledby="approve" {
             h2 #approve { "Approve" }
-            p { "Approving sends exactly these " (octets(payload.length)) ", unchanged, to "
+            @if let Some(list) = list { (deletion::approving(list)) } @else { p { "Approving sends exactly these " (octets(payload.length)) ", unchanged, to "
                 strong { (count(recipients.len(), "recipient")) }
                 @if outside > 0 { " (" (outside) " outside)" }
-                ", once, through " (payload.upstream_host) ". It can't be called back." }
+                ", once, through " (payload.upstream_host) ". It can't be called back." } }
             p.small { "It is signed and kept as a receipt, good for attempts until " (frame.time(payload.expiry))
                 ". This page can approve for " (PAGE_MINUTES) " minutes." }
             form method="post" action={ "/held/" (hold.id) "/approve" } {
                 (hidden)
                 label for="pin-approve" { "Your PIN" }
                 input #pin-approve type="password" name="pin" required autocomplete="off";
-                button.primary type="submit" { "Approve and send" }
+                button.primary type="submit" { (list.map_or("Approve and send", deletion::button)) }
             }
         }
         section.card aria-labelledby="deny" {
             h2 #deny { "Deny" }
-            p { "Denying sends nothing, for good." }
+            p { (if list.is_some() { "Denying leaves everything as it is." } else { "Denying sends nothing, for good." }) }
             form method="post" action={ "/held/" (hold.id) "/deny" } {
                 (hidden)
                 label for="reason" { "Reason, if you like (the drafter sees it)" }
@@ -240,6 +245,7 @@ fn decision(frame: &Frame<'_>, shown: &Shown, recipients: &[Recipient]) -> Marku
 
 fn outcome(frame: &Frame<'_>, hold: &Hold) -> Markup {
     let what = match hold.state {
+        state if !hold.action.sends() => deletion::outcome(state),
         State::Held => "It waits for you.",
         State::Approved => "You approved it. It waits for the next attempt to send it.",
         State::Sending => "It is being sent.",
@@ -258,7 +264,7 @@ fn outcome(frame: &Frame<'_>, hold: &Hold) -> Markup {
     html! {
         section.card aria-labelledby="outcome" role="status" {
             h2 #outcome { "Outcome" }
-            p { (badge(hold.state)) }
+            p { @if hold.action.sends() { (badge(hold.state)) } @else { (deletion::badge(hold.state)) } }
             p { (what) }
             dl.short {
                 dt { "Since" } dd { (frame.time(hold.changed_at)) }

@@ -3,6 +3,7 @@
 //! Promises: every value of a mail is escaped (maud does) and shown with
 //! nothing hidden in it. Doesn't know: who may see a page.
 
+mod deletion;
 pub(super) mod list;
 pub(super) mod message;
 mod parts;
