@@ -6,16 +6,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::imap::{Answer, Imap};
-use crate::common::smtp::{Smtp, stuffed};
 use crate::common::mail::date;
+use crate::common::smtp::{Smtp, stuffed};
 
 /// The verbs, as grants name them.
 pub(crate) const VERBS: [&str; 7] = ["read", "flag", "file", "draft", "send", "forward", "delete"];
 /// Mailboxes that it knows of, and names that it tries.
 const NAMES: [&str; 24] = [
-    "INBOX", "inbox", "Lanes/Queue", "Lanes/Silent", "Lanes/All", "Lanes", "Lanes/Own", "Archive", "archive", "Trash",
-    "Junk", "Sent", "Drafts", "Private", "private", "Outbox", "outbox", "Templates", "Scheduled", "Tollgate/Outbox",
-    "Agent/One", "Agent/Two", "Nowhere", "Priv&AGE-te",
+    "INBOX",
+    "inbox",
+    "Lanes/Queue",
+    "Lanes/Silent",
+    "Lanes/All",
+    "Lanes",
+    "Lanes/Own",
+    "Archive",
+    "archive",
+    "Trash",
+    "Junk",
+    "Sent",
+    "Drafts",
+    "Private",
+    "private",
+    "Outbox",
+    "outbox",
+    "Templates",
+    "Scheduled",
+    "Tollgate/Outbox",
+    "Agent/One",
+    "Agent/Two",
+    "Nowhere",
+    "Priv&AGE-te",
 ];
 /// In the text of mail that no agent may read.
 pub(crate) const SECRET: &str = "c0nfidentia1";
@@ -82,18 +103,27 @@ impl Record {
 pub(crate) struct Actor {
     target: Target,
     random: Random,
-    record: Record,
+    pub(crate) record: Record,
     number: u64,
     selected: String,
+    /// The command in hand.
+    pub(crate) last: String,
 }
 
 impl Actor {
     pub(crate) fn new(target: Target, seed: u64) -> Actor {
-        Actor { target, random: Random::new(seed), record: Record::default(), number: seed << 20, selected: String::new() }
+        Actor {
+            target,
+            random: Random::new(seed),
+            record: Record::default(),
+            number: seed << 20,
+            selected: String::new(),
+            last: String::new(),
+        }
     }
 
     /// A session over IMAP and one over SMTP.
-    pub(crate) fn work(mut self) -> Record {
+    pub(crate) fn work(&mut self) {
         let mut imap = Imap::login(self.target.imap, &self.target.user, &self.target.password);
         let mut smtp = Smtp::sign_in(self.target.smtp, &self.target.user, &self.target.password);
         for _ in 0..STEPS_OF_SESSION {
@@ -110,7 +140,6 @@ impl Actor {
                 _ => self.strange(&mut imap),
             }
         }
-        self.record
     }
 
     fn note(&mut self, verb: &'static str, mailbox: &str, answer: &str, success: bool) {
@@ -122,6 +151,7 @@ impl Actor {
     }
 
     fn ask(&mut self, imap: &mut Imap, command: &str) -> Answer {
+        command.clone_into(&mut self.last);
         let answer = imap.command(command);
         self.see(command, &answer);
         answer
@@ -186,7 +216,8 @@ impl Actor {
     fn read(&mut self, imap: &mut Imap) {
         self.ensure_open(imap);
         let (uid, set) = (self.uid(), self.set());
-        let item = self.random.pick(&["FLAGS", "(UID BODY[])", "(BODY.PEEK[HEADER])", "FULL", "(ENVELOPE RFC822.SIZE)"]);
+        let item =
+            self.random.pick(&["FLAGS", "(UID BODY[])", "(BODY.PEEK[HEADER])", "FULL", "(ENVELOPE RFC822.SIZE)"]);
         let command = match self.random.below(4) {
             0 => format!("{uid}SEARCH TEXT {SECRET}"),
             _ => format!("{uid}FETCH {set} {item}"),
@@ -201,7 +232,14 @@ impl Actor {
         let (uid, set) = (self.uid(), self.set());
         let sign = self.random.pick(&["+FLAGS", "-FLAGS", "FLAGS", "+FLAGS.SILENT"]);
         let flags = self.random.pick(&[
-            "\\Seen", "\\Flagged", "\\Seen \\Flagged", "$Later", "\\Answered", "$TollgatePush", "$Junk", "",
+            "\\Seen",
+            "\\Flagged",
+            "\\Seen \\Flagged",
+            "$Later",
+            "\\Answered",
+            "$TollgatePush",
+            "$Junk",
+            "",
         ]);
         let answer = self.ask(imap, &format!("{uid}STORE {set} {sign} ({flags})"));
         let selected = self.selected.clone();
@@ -210,7 +248,11 @@ impl Actor {
 
     fn file(&mut self, imap: &mut Imap) {
         self.ensure_open(imap);
-        let (uid, set, name) = (self.uid(), self.set(), self.random.pick(&NAMES));
+        let (uid, set) = (self.uid(), self.set());
+        let name = match self.random.below(2) {
+            0 => self.random.pick(&NAMES),
+            _ => self.random.pick(&["Archive", "Trash", "Agent/One"]),
+        };
         let command = match self.random.below(5) {
             0 => format!("CREATE \"{name}\""),
             1 | 2 => format!("{uid}COPY {set} \"{name}\""),
@@ -243,7 +285,8 @@ impl Actor {
         };
         let flags = self.random.pick(&["", "\\Draft", "\\Draft \\Seen", "\\Deleted"]);
         let octets = self.message(fields, body);
-        let answer = imap.append(name, flags, &octets);
+        self.last = format!("APPEND {name} ({flags})");
+        let answer = append(imap, name, flags, &octets);
         self.see("APPEND", &answer);
         self.note("draft", name, &answer.status, answer.status.starts_with("OK"));
     }
@@ -261,6 +304,7 @@ impl Actor {
             _ => self.target.user.clone(),
         };
         let to = self.random.pick(&["ann@example.com", "bo@example.net", "demo@example.org"]);
+        self.last = format!("{verb} from {from} to {to}");
         let mut reply = smtp.command(&format!("MAIL FROM:<{from}>"));
         if reply.starts_with("250") {
             reply = smtp.command(&format!("RCPT TO:<{to}>"));
@@ -319,4 +363,22 @@ impl Actor {
             self.selected.clear();
         }
     }
+}
+
+/// APPEND by a client that goes on only when it is asked to. What is told
+/// before that is left out of the answer.
+fn append(imap: &mut Imap, mailbox: &str, flags: &str, octets: &[u8]) -> Answer {
+    let tag = "append";
+    imap.wire.send(format!("{tag} APPEND \"{mailbox}\" ({flags}) {{{}}}\r\n", octets.len()));
+    loop {
+        let response = imap.response();
+        if response.text.starts_with('+') {
+            break;
+        }
+        if let Some(status) = response.text.strip_prefix("append ") {
+            return Answer { untagged: Vec::new(), status: status.to_owned() };
+        }
+    }
+    imap.wire.send([octets, b"\r\n"].concat());
+    imap.answer(tag)
 }

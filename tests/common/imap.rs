@@ -192,7 +192,7 @@ impl Imap {
     }
 
     #[track_caller]
-    fn answer(&mut self, tag: &str) -> Answer {
+    pub(crate) fn answer(&mut self, tag: &str) -> Answer {
         let mut answer = Answer::default();
         loop {
             let response = self.response();

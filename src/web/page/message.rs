@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 
-use super::{deletion, parts};
 use super::{Frame, Here, badge, count, octets, subject};
+use super::{deletion, parts};
 use crate::account::Role;
 use crate::floor::deletion::Deletion;
 use crate::floor::hold::Reason;
