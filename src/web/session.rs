@@ -1,8 +1,9 @@
 //! Sign-ins: a cookie that lets a person look, and nothing more.
 //!
 //! Promises: the cookie's value is 256 random bits and is stored only as a
-//! hash; a sign-in names one account, ends after [`LIFETIME_SECONDS`] and with
-//! a change of the PIN. Doesn't know: approvals; they need the PIN itself.
+//! hash; a sign-in names one account, ends after [`LIFETIME_SECONDS`], with a
+//! change of the PIN and with the passkey it began with. Doesn't know:
+//! approvals; they need the PIN or the passkey itself.
 //!
 //! Browsers send a cookie to every port of a host. Another program that serves
 //! pages on this machine's `localhost` may therefore receive the cookie, which
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::pin;
+use super::{passkey, pin};
 use crate::account::AccountId;
 use crate::store::{self, Store, StoreError, Table, Writer};
 
@@ -35,8 +36,11 @@ pub(super) struct Session {
     pub(super) account: AccountId,
     /// Stands in every form of this sign-in.
     pub(super) csrf: String,
-    /// The PIN that it began with.
+    /// The PIN that was set when it began; zeros for none.
     pin: [u8; 32],
+    /// The passkey that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    passkey: Option<String>,
     created: i64,
     expires: i64,
 }
@@ -45,6 +49,12 @@ impl Session {
     /// Whether a form is this sign-in's own.
     pub(super) fn owns_form(&self, csrf: &str) -> bool {
         self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
+    }
+
+    /// Who follows a notice's link: no sign-in, nothing stored.
+    pub(super) fn of_link(account: &AccountId) -> Session {
+        let csrf = String::new();
+        Session { account: account.clone(), csrf, pin: [0; 32], passkey: None, created: 0, expires: 0 }
     }
 }
 
@@ -79,8 +89,30 @@ fn key(token: &str) -> Vec<u8> {
 /// Begins a sign-in after the PIN was verified; returns the cookie's value.
 pub(super) async fn begin(store: &dyn Store, account: &AccountId, now: i64) -> Result<String, SessionError> {
     let pin = pin::generation(store, account)?.ok_or(SessionError::NoPin)?;
+    start(store, account, pin, None, now).await
+}
+
+/// Begins a sign-in after a passkey was verified.
+pub(super) async fn begin_by_passkey(
+    store: &dyn Store,
+    account: &AccountId,
+    credential: &str,
+    now: i64,
+) -> Result<String, SessionError> {
+    let pin = pin::generation(store, account)?.unwrap_or_default();
+    start(store, account, pin, Some(credential.to_owned()), now).await
+}
+
+async fn start(
+    store: &dyn Store,
+    account: &AccountId,
+    pin: [u8; 32],
+    passkey: Option<String>,
+    now: i64,
+) -> Result<String, SessionError> {
     let (token, csrf) = (random()?, random()?);
-    let session = Session { account: account.clone(), csrf, pin, created: now, expires: now + LIFETIME_SECONDS };
+    let expires = now + LIFETIME_SECONDS;
+    let session = Session { account: account.clone(), csrf, pin, passkey, created: now, expires };
     let key = key(&token);
     store::write(store, move |w| -> Result<(), SessionError> {
         make_room(w, &session.account, now)?;
@@ -120,8 +152,12 @@ pub(super) fn find(store: &dyn Store, token: &str, now: i64) -> Result<Option<Se
     };
     // A clock that went back behind the sign-in doesn't lengthen it.
     let lives = session.expires > now && session.created <= now.saturating_add(LIFETIME_SECONDS);
-    let pin = pin::generation(store, &session.account)?;
-    Ok((lives && pin == Some(session.pin)).then_some(session))
+    let pin = pin::generation(store, &session.account)?.unwrap_or_default() == session.pin;
+    let passkey = match &session.passkey {
+        Some(credential) => passkey::find(store, &session.account, credential)?.is_some(),
+        None => true,
+    };
+    Ok((lives && pin && passkey).then_some(session))
 }
 
 /// Ends the sign-in of a cookie's value.
