@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::passkey::PasskeyError;
+use super::peer::Peer;
 use super::proof::{self, Given};
 use super::refusal::Refusal;
 use super::session::{self, Session};
@@ -44,8 +45,14 @@ fn with_cookie(mut response: Response, token: Option<&str>, https: bool) -> Resp
     response
 }
 
+/// The user whose connection a request came on.
+fn uid(request: &Request) -> Option<u32> {
+    request.extensions().get::<Peer>().and_then(|p| p.uid)
+}
+
 /// Begins a sign-in.
 pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let uid = uid(&request);
     let form: forms::SignIn = forms::read(request).await?;
     to_the_end(async move {
         let store = app.services.store.as_ref();
@@ -54,7 +61,7 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Re
             return Err(Refusal::SignIn);
         };
         pin::verify(store, &account, &form.pin).await?;
-        let token = session::begin(store, &account, pin::now()).await?;
+        let token = session::begin(store, &account, uid, pin::now()).await?;
         tracing::info!(%account, "signed in to the pages");
         let next = views::next_path(&form.next).unwrap_or_else(|| "/".to_owned());
         Ok(with_cookie(see_other(&next), Some(&token), app.site.https))
@@ -64,6 +71,7 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Re
 
 /// Begins a sign-in with a passkey, which names its account.
 pub(super) async fn sign_in_by_passkey(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let uid = uid(&request);
     let form: forms::SignInByPasskey = forms::read(request).await?;
     to_the_end(async move {
         let store = app.services.store.as_ref();
@@ -78,7 +86,7 @@ pub(super) async fn sign_in_by_passkey(State(app): State<Arc<App>>, request: Req
         }
         let credential = assertion.credential.clone();
         proof::check(&app, &account, given, &challenge).await?;
-        let token = session::begin_by_passkey(store, &account, &credential, pin::now()).await?;
+        let token = session::begin_by_passkey(store, &account, &credential, uid, pin::now()).await?;
         tracing::info!(%account, "signed in to the pages with a passkey");
         let next = views::next_path(&form.next).unwrap_or_else(|| "/".to_owned());
         Ok(with_cookie(see_other(&next), Some(&token), app.site.https))

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::peer::Peer;
 use super::refusal::Refusal;
 use super::sanitise::FRAME_STYLE_SOURCE;
 use super::session::{self, Session};
@@ -102,7 +103,8 @@ async fn admit(app: &App, request: Request) -> Result<Request, Refusal> {
     if SPECULATIVE.iter().any(|name| request.headers().contains_key(name)) {
         return Err(Refusal::Speculative);
     }
-    let session = signed_in(app, request.headers())?;
+    let uid = request.extensions().get::<Peer>().and_then(|p| p.uid);
+    let session = signed_in(app, request.headers(), uid)?;
     let path = request.uri().path();
     let open = OPEN.contains(&path) || (path.starts_with(LINK) && app.services.config.approval == ApprovalMode::Link);
     if session.is_none() && !open {
@@ -154,9 +156,9 @@ fn hold_path(path: &str) -> Option<String> {
     Some(format!("/held/{id}"))
 }
 
-fn signed_in(app: &App, headers: &HeaderMap) -> Result<Option<Session>, Refusal> {
+fn signed_in(app: &App, headers: &HeaderMap, uid: Option<u32>) -> Result<Option<Session>, Refusal> {
     for token in session::tokens(headers) {
-        if let Some(session) = session::find(app.services.store.as_ref(), &token, pin::now())?
+        if let Some(session) = session::find(app.services.store.as_ref(), &token, uid, pin::now())?
             && app.services.accounts.account(&session.account).is_some()
         {
             return Ok(Some(session));

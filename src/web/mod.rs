@@ -13,7 +13,8 @@
 //!   both to the byte. Nothing is loaded from anywhere; the one script is ours
 //!   and may run only on pages that ask for a passkey.
 //! - No key, header or query opens a page; only a sign-in with the PIN or a
-//!   passkey does, and it shows one account.
+//!   passkey does, and it shows one account, to the user of this machine who
+//!   signed in (where the kernel says who that is).
 //!
 //! Doesn't know: SMTP, IMAP, or how a message is sent.
 
@@ -29,6 +30,7 @@ mod linked;
 mod metrics;
 mod page;
 pub mod passkey;
+mod peer;
 pub mod pin;
 mod proof;
 mod raw;

@@ -44,14 +44,13 @@ impl Authenticator {
             .into_bytes()
     }
 
-    fn data(&self, flags: u8) -> Vec<u8> {
-        let counter = self.counter.to_be_bytes();
-        [&Sha256::digest(&self.rp_id)[..], &[flags], &counter].concat()
+    fn data(&self, flags: u8, counter: u32) -> Vec<u8> {
+        [&Sha256::digest(&self.rp_id)[..], &[flags], &counter.to_be_bytes()].concat()
     }
 
     /// Signs, and counts.
     pub(crate) fn get(&mut self, challenge: &[u8; 32]) -> Assertion {
-        let (client, data) = (self.client_data(self.kind, challenge), self.data(self.flags));
+        let (client, data) = (self.client_data(self.kind, challenge), self.data(self.flags, self.counter));
         let signed = [&data[..], &Sha256::digest(&client)].concat();
         let signature: p256::ecdsa::Signature = self.key.sign(&signed);
         self.counter += u32::from(self.counter > 0);
@@ -64,11 +63,12 @@ impl Authenticator {
         }
     }
 
-    /// clientDataJSON and attestationObject of a registration.
+    /// clientDataJSON and attestationObject of a registration, which comes
+    /// before the first signature.
     pub(crate) fn create(&self, challenge: &[u8; 32]) -> (String, String) {
         let point = self.key.verifying_key().to_sec1_point(false);
         let octets = point.as_bytes();
-        let mut data = self.data(self.flags | super::ATTESTED_DATA);
+        let mut data = self.data(self.flags | super::ATTESTED_DATA, self.counter.saturating_sub(1));
         data.extend([0; 16]);
         data.extend(u16::try_from(self.id.len()).unwrap().to_be_bytes());
         data.extend(&self.id);
