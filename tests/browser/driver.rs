@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::common::daemon::Daemon;
 use crate::common::eventually;
-use crate::common::http::Browser;
 use crate::common::scratch::{Scratch, free_port};
+use crate::common::wire::Wire;
 
 /// Key under which WebDriver names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser with one window. Fields are dropped in this order.
 pub(crate) struct Chromium {
-    http: Browser,
+    port: u16,
     session: String,
     _driver: Daemon,
     _scratch: Scratch,
@@ -36,8 +36,7 @@ impl Chromium {
         command.env_remove("DBUS_SESSION_BUS_ADDRESS");
         let mut driver = Daemon::start("chromedriver", command, &scratch.path().join("driver.log"), Signal::SIGTERM);
         driver.wait_for_port(port);
-        let mut chromium =
-            Chromium { http: Browser::new(port), session: String::new(), _driver: driver, _scratch: scratch };
+        let mut chromium = Chromium { port, session: String::new(), _driver: driver, _scratch: scratch };
         let profile = chromium._scratch.folder("profile");
         let arguments = [
             "--headless=new".to_owned(),
@@ -72,9 +71,25 @@ impl Chromium {
 
     fn try_call(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
-        let page = self.http.request(method, path, &[("Content-Type", "application/json")], &body);
-        let answer: Value = serde_json::from_slice(&page.body).unwrap_or_else(|e| panic!("{e}: {}", page.text()));
-        if page.status == 200 { Ok(answer["value"].clone()) } else { Err(answer["value"].clone()) }
+        let mut wire = Wire::connect(self.port);
+        wire.send(format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.port,
+            body.len()
+        ));
+        // chromedriver leaves its connections open, whatever it announces.
+        let good = wire.line().starts_with(b"HTTP/1.1 200");
+        let mut length = 0;
+        loop {
+            let line = String::from_utf8(wire.line()).unwrap().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            length = line.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+        }
+        let answer: Value = serde_json::from_slice(&wire.exact(length)).expect("WebDriver speaks JSON");
+        if good { Ok(answer["value"].clone()) } else { Err(answer["value"].clone()) }
     }
 
     fn path(&self, rest: &str) -> String {
@@ -89,11 +104,6 @@ impl Chromium {
     #[track_caller]
     pub(crate) fn url(&self) -> String {
         self.call("GET", &self.path("/url"), &Value::Null).as_str().unwrap().to_owned()
-    }
-
-    #[track_caller]
-    pub(crate) fn source(&self) -> String {
-        self.call("GET", &self.path("/source"), &Value::Null).as_str().unwrap().to_owned()
     }
 
     /// What the script returns.
