@@ -21,7 +21,7 @@
 mod acts;
 mod approvers;
 mod batch;
-mod facts;
+pub(crate) mod facts;
 mod forms;
 mod guard;
 mod held;
