@@ -145,7 +145,7 @@ impl Gateway {
         if let Some(p) = &provider {
             core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
         }
-        connect(&core, &mirrors);
+        connect(&core, &mirrors, provider.as_ref());
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());
@@ -158,7 +158,12 @@ impl Gateway {
             hostname: config.hostname.clone(),
             timing,
         });
-        let sent = person_sent(core.store.clone());
+        let (faces, ended) = (imap_services.clone(), stopped.clone());
+        // Set once, like what `connect` sets.
+        let _ = core.face.set(Arc::new(move |account, stream| {
+            Box::pin(imap::console::serve(stream, account, faces.clone(), ended.clone()))
+        }));
+        let sent = person_sent(core.store.clone(), mirrors.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
@@ -268,7 +273,7 @@ fn network(account: &AccountConfig, provider: Option<&Provider>) -> Network {
 }
 
 /// Gives the control socket what only a running gateway can do.
-fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
+fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>, provider: Option<&Provider>) {
     let all = mirrors.clone();
     // Set once: this core was opened by this start.
     let _ = core.backfill.set(Arc::new(move |request: BackfillRequest| {
@@ -289,18 +294,33 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
         })
     }));
     let all = mirrors.clone();
+    let embedded = provider.map(|p| serde_json::json!({ "imap": p.imap_addr(), "smtp": p.smtp_addr() }));
+    let _ = core.mirror.set(Arc::new(move |account| {
+        let (mirror, embedded) = (all.get(&account).cloned(), embedded.clone());
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            let mut shown = mirror.shown().await;
+            if let (ProviderConfig::Embedded, Some(addresses)) = (&mirror.settings.provider, embedded) {
+                shown["provider"] = addresses;
+            }
+            Ok(shown)
+        })
+    }));
+    let all = mirrors.clone();
     let _ = core.locate.set(Arc::new(move |account, mailbox, uid| {
         Ok(all.get(account).and_then(|m| m.decision_at(mailbox.as_bytes(), uid)))
     }));
 }
 
 /// Notes who a person writes to; this is evidence for later mail from there.
-fn person_sent(store: Arc<dyn Store>) -> smtp::PersonSent {
+fn person_sent(store: Arc<dyn Store>, mirrors: HashMap<AccountId, Arc<Mirror>>) -> smtp::PersonSent {
     Arc::new(move |account, recipients| {
         let (store, account, recipients) = (store.clone(), account.clone(), recipients.to_vec());
+        let mirror = mirrors.get(&account).cloned();
         tokio::spawn(async move {
             let now = imap::perceiving::now();
             let done = write(&*store, move |w| {
+                let mut records = Vec::with_capacity(recipients.len());
                 for text in &recipients {
                     let Ok(address) = crate::mail::address::Address::parse(text) else { continue };
                     let canonical = address.canonical();
@@ -309,11 +329,14 @@ fn person_sent(store: Arc<dyn Store>) -> smtp::PersonSent {
                     let mut record = stored.unwrap_or_else(|| CorrespondentRecord::new(&canonical));
                     record.saw_sent(now, false, None);
                     put_json(w, Table::Correspondent, &key, &record)?;
+                    records.push(record);
                 }
-                Ok::<(), StoreError>(())
+                Ok::<_, StoreError>(records)
             });
-            if let Err(e) = done.await {
-                tracing::warn!("a correspondent was not noted: {e}");
+            match (done.await, mirror) {
+                (Ok(records), Some(mirror)) => mirror.learn(&records),
+                (Ok(_), None) => {}
+                (Err(e), _) => tracing::warn!("a correspondent was not noted: {e}"),
             }
         });
     })

@@ -53,7 +53,8 @@ pub fn trace(mirror: &Mirror, arrived: &Arrived, octets: &[u8]) -> Result<Trace,
             let key = rows::correspondent_key(&mirror.account, &sender.address.canonical());
             let record: Option<CorrespondentRecord> =
                 read(&*mirror.store, |r| get_json(r, Table::Correspondent, &key))?;
-            record.map_or_else(Context::default, |r| Context::from_history(&r))
+            let context = record.map_or_else(Context::default, |r| Context::from_history(&r));
+            context.with_names_like(&mirror.names(), &sender)
         }
     };
     let input = PerceiveInput {
@@ -128,7 +129,7 @@ pub fn decide(
     row.stamp = Some(String::from_utf8_lossy(&stamp::render(trace)).into_owned());
     row.decision = Some(trace.decision.clone());
     row.message_id = trace.message_id.clone();
-    let key = format!("{}\0{}", mirror.account, trace.decision).into_bytes();
+    let key = rows::decision_key(&mirror.account, &trace.decision);
     plan.json(Table::Decision, key, trace)?;
     plan.row(
         Table::DecisionIndex,

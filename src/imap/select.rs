@@ -10,9 +10,12 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
+use crate::lane::LANES;
+
 use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
+use super::pool::Lease;
 use super::session::{Fail, Selection, Session, Viewing, changes};
 use super::uid::{UpstreamUid, ViewUid};
 use super::view::{Entry, Known, Source};
@@ -56,9 +59,15 @@ fn flags_line(state: &State) -> String {
     format!("* FLAGS ({})", flag_list(state))
 }
 
-/// RFC 9051 §7.1, PERMANENTFLAGS; `\*`: clients may make new keywords.
+/// RFC 9051 §7.1, PERMANENTFLAGS: what the provider keeps, and the keywords of
+/// lanes, which are kept here. `\*` where clients may make new keywords.
 fn permanent_line(state: &State) -> String {
-    format!("* OK [PERMANENTFLAGS ({} \\*)] flags are kept", flag_list(state))
+    let ours = |k: &String| LANES.iter().any(|l| l.keyword().is_some_and(|o| o.eq_ignore_ascii_case(k)));
+    let system = SYSTEM_FLAGS.split(' ').filter(|f| has_flag(&state.permanent, f)).map(str::to_owned);
+    let any = state.keeps("\\*").then(|| "\\*".to_owned());
+    let keywords = state.keywords().into_iter().filter(|k| ours(k) || state.keeps(k));
+    let list: Vec<String> = system.chain(keywords).chain(any).collect();
+    format!("* OK [PERMANENTFLAGS ({})] flags are kept", list.join(" "))
 }
 
 impl Viewing {
@@ -93,7 +102,16 @@ impl Viewing {
 impl Session {
     /// SELECT or EXAMINE.
     pub(super) async fn select(&mut self, mailbox: &Mailbox<'_>, examine: bool) -> Result<String, Fail> {
-        self.leave().await;
+        let own = match std::mem::replace(&mut self.selection, Selection::Nothing) {
+            Selection::Pass(passing) => passing.vacate().await,
+            Selection::Nothing | Selection::View(_) => None,
+        };
+        self.select_over(own, mailbox, examine).await
+    }
+
+    /// SELECT with the connection of the mailbox that was left: another one
+    /// that passes through goes over it.
+    async fn select_over(&mut self, own: Option<Lease>, mailbox: &Mailbox<'_>, examine: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
         ready(&mirror).await?;
         let name = name_of(mailbox);
@@ -105,8 +123,11 @@ impl Session {
             if mirror.state().lanes.as_ref().is_some_and(|l| l.owns(&name)) {
                 return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into()));
             }
-            return self.select_passed(&name, read_only).await;
+            return self.select_passed(own, &name, read_only).await;
         };
+        if let Some(lease) = own {
+            lease.give_back();
+        }
         if mirror.freshen().await.is_err() {
             ready(&mirror).await?;
         }
@@ -150,9 +171,12 @@ impl Session {
         Ok(format!("[{}] selected", if read_only { "READ-ONLY" } else { "READ-WRITE" }))
     }
 
-    async fn select_passed(&mut self, name: &[u8], read_only: bool) -> Result<String, Fail> {
+    async fn select_passed(&mut self, own: Option<Lease>, name: &[u8], read_only: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        let mut lease = mirror.pool.any().await?;
+        let mut lease = match own {
+            Some(lease) => lease,
+            None => mirror.pool.any().await?,
+        };
         lease.forget_selection();
         let verb: &[u8] = if read_only { b"EXAMINE" } else { b"SELECT" };
         let command = [verb, b" ", &super::encode::quote(name)].concat();

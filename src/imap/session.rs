@@ -21,12 +21,12 @@ use imap_codec::imap_types::mailbox::ListMailbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
-use crate::account::{AccountId, Accounts, Principal, Role};
+use crate::account::{AccountId, Accounts, Grants, Principal, Role};
 use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
-use super::mirror::{Health, Mirror, OpError};
+use super::mirror::{Mirror, OpError};
 use super::pass::Passing;
 use super::pool::PoolError;
 use super::rows::ViewId;
@@ -37,12 +37,8 @@ use super::view::{Audience, Known};
 
 /// A signed-in client may be silent for this long (RFC 9051 §5.4: at least 30 minutes).
 pub const AUTOLOGOUT: Duration = Duration::from_secs(31 * 60);
-/// Failed logins before the connection ends.
-const MAX_LOGIN_FAILURES: u32 = 3;
 /// BAD commands before the connection ends.
 const MAX_BAD: u32 = 50;
-/// Pause after a failed login.
-const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 /// Octets of responses that are collected before they are sent.
 const WRITE_BUFFER: usize = 32 * 1024;
 /// Octets read at once.
@@ -51,9 +47,6 @@ const READ_AT_ONCE: usize = 16 * 1024;
 /// What works whatever the provider can do. IDLE is there by polling where
 /// the provider has none.
 pub const CAPABILITIES: &str = "IMAP4rev1 LITERAL+ SASL-IR ID NAMESPACE IDLE UNSELECT CHILDREN SPECIAL-USE";
-/// A client that signs in before the provider was reached waits so long to
-/// learn what works there.
-const OFFERS_WAIT: Duration = Duration::from_secs(2);
 
 /// What sessions share.
 pub struct Services {
@@ -118,10 +111,33 @@ impl From<PoolError> for Fail {
 impl From<ImapError> for Fail {
     fn from(e: ImapError) -> Fail {
         match e {
-            ImapError::No { .. } | ImapError::Bad { .. } => Fail::Refused(e.to_string()),
+            ImapError::No { text, code } => match code.as_deref().and_then(passed_code) {
+                Some(code) => Fail::No(code, text),
+                None => Fail::Refused(format!("the provider answered NO: {text}")),
+            },
+            ImapError::Bad { .. } => Fail::Refused(e.to_string()),
             other => Fail::No("UNAVAILABLE", other.to_string()),
         }
     }
+}
+
+/// What the provider's refusal means to programs (RFC 9051 §7.1, RFC 5530 §3),
+/// where it means the same to a client of ours.
+pub(super) fn passed_code(code: &[u8]) -> Option<&'static str> {
+    const PASSED: [&str; 11] = [
+        "ALREADYEXISTS",
+        "CANNOT",
+        "EXPUNGEISSUED",
+        "HASCHILDREN",
+        "INUSE",
+        "LIMIT",
+        "NONEXISTENT",
+        "NOPERM",
+        "OVERQUOTA",
+        "SERVERBUG",
+        "TRYCREATE",
+    ];
+    PASSED.into_iter().find(|p| code.eq_ignore_ascii_case(p.as_bytes()))
 }
 
 /// Who is signed in and what that opens.
@@ -134,6 +150,12 @@ pub(super) struct Signed {
 impl Signed {
     pub(super) fn is_agent(&self) -> bool {
         self.principal.role == Role::Agent
+    }
+
+    /// Whether it is the operator's console: it sees what people see, and
+    /// only reads.
+    pub(super) fn is_console(&self) -> bool {
+        self.principal.role == Role::Person && self.principal.grants != Grants::Person
     }
 }
 
@@ -168,14 +190,16 @@ pub struct Session {
     pub(super) out: Out,
     pub(super) reader: CommandReader,
     pub(super) services: Arc<Services>,
-    login_allowed: bool,
+    pub(super) login_allowed: bool,
     pub(super) signed: Option<Signed>,
     pub(super) selection: Selection,
     /// The FETCH in hand has `RFC822.PEEK`.
     pub(super) rfc822_peek: bool,
-    login_failures: u32,
+    pub(super) login_failures: u32,
     bad: u32,
     ended: bool,
+    /// Ended by LOGOUT.
+    logged_out: bool,
     shutdown: watch::Receiver<bool>,
     /// When the connection began.
     began: Instant,
@@ -185,36 +209,51 @@ pub struct Session {
 
 /// Serves one client until it or we end.
 pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>) {
-    let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
     // Where STARTTLS is offered, it comes before a sign-in; plain listeners
     // have none and take clients of this machine only.
     let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
-    let mut session = Session {
-        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
-        reader: CommandReader::new(limits),
-        services,
-        login_allowed,
-        signed: None,
-        selection: Selection::Nothing,
-        rfc822_peek: false,
-        login_failures: 0,
-        bad: 0,
-        ended: false,
-        shutdown,
-        began: Instant::now(),
-        asked: Instant::now(),
-    };
-    if let Err(e) = session.run().await {
+    let mut session = Session::new(stream, login_allowed, services, shutdown);
+    if let Err(e) = session.run("OK").await {
         tracing::debug!(%peer, "IMAP session ended: {e}");
     }
     let _ = session.out.shutdown().await;
+    if session.logged_out {
+        // A connection between commands serves others.
+        session.leave().await;
+    }
 }
 
 impl Session {
-    async fn run(&mut self) -> Result<(), Fail> {
+    pub(super) fn new(
+        stream: Stream,
+        login_allowed: bool,
+        services: Arc<Services>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Session {
+        let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
+        Session {
+            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            reader: CommandReader::new(limits),
+            services,
+            login_allowed,
+            signed: None,
+            selection: Selection::Nothing,
+            rfc822_peek: false,
+            login_failures: 0,
+            bad: 0,
+            ended: false,
+            logged_out: false,
+            shutdown,
+            began: Instant::now(),
+            asked: Instant::now(),
+        }
+    }
+
+    /// Greets with this condition and serves.
+    pub(super) async fn run(&mut self, greeting: &str) -> Result<(), Fail> {
         let host = self.services.hostname.clone();
         let caps = self.capability_line();
-        self.line(&format!("* OK [CAPABILITY {caps}] {host} Tollgate ready")).await?;
+        self.line(&format!("* {greeting} [CAPABILITY {caps}] {host} Tollgate ready")).await?;
         self.out.flush().await?;
         while !self.ended {
             match self.reader.next() {
@@ -259,6 +298,7 @@ impl Session {
         let mut buf = [0u8; READ_AT_ONCE];
         let mut shutdown = self.shutdown.clone();
         let mut revoked = self.signed.as_ref().map(|s| s.principal.revoked.clone());
+        let why_revoked = self.signed.as_ref().map_or("", |s| s.principal.why_revoked());
         let revocation = async {
             match &mut revoked {
                 Some(r) => drop(r.wait_for(|gone| *gone).await),
@@ -273,7 +313,7 @@ impl Session {
             }
             () = tokio::time::sleep(limit) => "silent for too long",
             _ = shutdown.wait_for(|stop| *stop) => "the gateway is stopping",
-            () = revocation => "the key was revoked",
+            () = revocation => why_revoked,
         };
         self.line(&format!("* BYE {bye}")).await?;
         self.out.flush().await?;
@@ -394,6 +434,7 @@ impl Session {
             CommandBody::Logout => {
                 self.line("* BYE until next time").await?;
                 self.ended = true;
+                self.logged_out = true;
                 return Ok("done".into());
             }
             CommandBody::Id { .. } => {
@@ -404,9 +445,7 @@ impl Session {
             CommandBody::StartTLS => return self.start_tls(tag).await,
             CommandBody::Noop if self.signed.is_none() => return Ok("done".into()),
             CommandBody::Login { username, password } => {
-                let password = String::from_utf8_lossy(password.declassify().as_ref()).into_owned();
-                let user = String::from_utf8_lossy(username.as_ref()).into_owned();
-                return self.sign_in(&user, &password).await;
+                return self.sign_in_octets(username.as_ref(), password.declassify().as_ref()).await;
             }
             CommandBody::Authenticate { mechanism, initial_response } => {
                 let initial = initial_response.as_ref().map(|r| r.declassify().to_vec());
@@ -458,7 +497,7 @@ impl Session {
     }
 
     /// Before the sign-in nothing says which account's provider it will be.
-    fn capability_line(&self) -> String {
+    pub(super) fn capability_line(&self) -> String {
         match (&self.signed, self.login_allowed) {
             (Some(s), _) => {
                 let offers = s.mirror.state().offers;
@@ -469,41 +508,6 @@ impl Session {
             (None, _) if self.out.get_ref().can_start_tls() => format!("{CAPABILITIES} STARTTLS LOGINDISABLED"),
             (None, true) => format!("{CAPABILITIES} AUTH=PLAIN"),
             (None, false) => format!("{CAPABILITIES} LOGINDISABLED"),
-        }
-    }
-
-    async fn sign_in(&mut self, user: &str, password: &str) -> Result<String, Fail> {
-        if self.signed.is_some() {
-            return Err(Fail::Bad("already signed in".into()));
-        }
-        if !self.login_allowed {
-            return Err(Fail::No("PRIVACYREQUIRED", "sign in over TLS".into()));
-        }
-        let Ok(principal) = self.services.accounts.authenticate(user, password) else {
-            self.login_failures += 1;
-            tokio::time::sleep(LOGIN_PAUSE).await;
-            if self.login_failures >= MAX_LOGIN_FAILURES {
-                return Err(Fail::Bye("too many failed logins".into()));
-            }
-            return Err(Fail::No("AUTHENTICATIONFAILED", "user name or key is wrong".into()));
-        };
-        let Some(mirror) = self.services.mirrors.get(&principal.account).cloned() else {
-            return Err(Fail::No("UNAVAILABLE", "the account is not running".into()));
-        };
-        let audience = if principal.role == Role::Agent { Audience::Agents } else { Audience::People };
-        self.signed = Some(Signed { principal, mirror, audience });
-        self.reader.set_authenticated();
-        self.await_offers().await;
-        Ok(format!("[CAPABILITY {}] signed in", self.capability_line()))
-    }
-
-    /// A gateway that has just started may not have met the provider yet.
-    async fn await_offers(&self) {
-        if let Some(signed) = &self.signed {
-            let mut health = signed.mirror.health();
-            let met = health.wait_for(|h| *h != Health::Starting);
-            // Without it, what depends on the provider isn't offered yet.
-            let _ = tokio::time::timeout(OFFERS_WAIT, met).await;
         }
     }
 
@@ -534,8 +538,7 @@ impl Session {
         if !authzid.is_empty() && authzid != user {
             return Err(Fail::No("AUTHORIZATIONFAILED", "nobody may act for another".into()));
         }
-        let (user, password) = (String::from_utf8_lossy(user), String::from_utf8_lossy(password));
-        self.sign_in(&user, &password).await
+        self.sign_in_octets(user, password).await
     }
 
     /// Reads one line outside of commands, without its CRLF.

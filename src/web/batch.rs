@@ -23,6 +23,7 @@ use super::session::Session;
 use super::{App, held, page, views};
 use crate::account::AccountId;
 use crate::config::ApprovalMode;
+use crate::floor::action::Action;
 use crate::floor::passkey::{MAX_BATCH, batch_challenge};
 use crate::floor::payload::{PIN, PayloadHash};
 use crate::floor::submission::State as HoldState;
@@ -43,7 +44,8 @@ async fn calm(
     hold: &Hold,
     before: &HashSet<String>,
 ) -> Result<Option<(MessageView, Reading)>, Refusal> {
-    if hold.state != HoldState::Held || hold.length > MAX_OCTETS {
+    let plain = hold.action == Action::SendEmail && hold.lineage.is_none();
+    if hold.state != HoldState::Held || hold.length > MAX_OCTETS || !plain {
         return Ok(None);
     }
     let view = held::view(app, hold).await?;

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{CONSOLE, ControlError, Request, Which};
-use crate::account::{AccountId, KeyId, Role};
+use crate::account::{AccountId, AccountsError, KeyId, Role};
+use crate::config::AccountConfig;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
@@ -55,6 +56,13 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             let backfill = core.backfill.get().ok_or(ControlError::NotRunning("backfill"))?;
             backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
         }
+        Request::Mirror { account } => {
+            let account = account_of(core, &account)?;
+            let mirror = core.mirror.get().ok_or(ControlError::NotRunning("doctor"))?;
+            mirror(account).await.map_err(ControlError::Failed)
+        }
+        // It takes the connection that it came on.
+        Request::Face { .. } => Err(ControlError::NotRunning("doctor")),
         Request::CorrectionsList => corrections(core),
         Request::CorrectionsUndo { account, id } => {
             let account = account_of(core, &account)?;
@@ -65,7 +73,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
     }
 }
 
-fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlError> {
+pub(super) fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlError> {
     core.accounts.find(text).ok_or_else(|| ControlError::NoAccount(text.to_owned()))
 }
 
@@ -196,6 +204,10 @@ fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError>
 
 async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
     let account = account_of(core, account)?;
+    if !core.accounts.account(&account).is_some_and(AccountConfig::stores_secret) {
+        // The same reason as for keys.
+        return Err(AccountsError::NoSecret(account).into());
+    }
     let (fresh, owner) = (pin::prepare(pin).await?, account.clone());
     let set = move |w: &mut dyn Writer| -> Result<(), ControlError> { Ok(fresh.write(w, &owner)?) };
     core.outbox.change_approver(&account, Event::PinSet { account: account.to_string() }, set).await?;

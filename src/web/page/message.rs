@@ -8,11 +8,13 @@ use super::parts;
 use super::reading::{Reading, Recipient};
 use super::{Frame, Here, badge, count, octets, subject};
 use crate::account::Role;
+use crate::floor::action::Action;
 use crate::floor::hold::Reason;
 use crate::floor::passkey::{Purpose, challenge};
 use crate::floor::submission::State;
 use crate::mail::mime::visible::{Shape, reveal};
 use crate::mail::mime::{Level, MessageView};
+use crate::outbox::lineage::Found;
 use crate::outbox::{Hold, Shown};
 use crate::web::facts::{Answered, Facts};
 use crate::web::ticket::Issued;
@@ -49,6 +51,7 @@ pub(in crate::web) fn page(frame: &Frame<'_>, seen: &Seen<'_>) -> Markup {
                 (warnings(&reading.warnings))
                 (who(hold, view, &reading.recipients))
                 (answers(frame, &seen.facts.answers))
+                (lineage(frame, hold))
                 (parts::content(view))
                 (parts::attachments(view))
                 (parts::fields(view))
@@ -89,6 +92,26 @@ fn answers(frame: &Frame<'_>, answers: &[Answered]) -> Markup {
     }
 }
 
+/// The agent's draft that was found in a person's submission, to be read
+/// beside what it says now.
+fn lineage(frame: &Frame<'_>, hold: &Hold) -> Markup {
+    let Some(lineage) = &hold.lineage else { return html! {} };
+    let found = match lineage.found {
+        Found::Passage => "words of it stand in this message",
+        Found::File => "a file of it is in this message",
+        Found::Subject => "subject and recipients are its own",
+    };
+    html! {
+        section.card aria-labelledby="draft" {
+            h2 #draft { "The agent's draft" }
+            p { "The key " code { (lineage.key) } " drafted it, " (frame.time(lineage.drafted_at)) "; " (found) "." }
+            pre.mail tabindex="0" role="region" aria-label="The draft's own words" {
+                (reveal(&lineage.text, Shape::Lines).text)
+            }
+        }
+    }
+}
+
 fn provenance(frame: &Frame<'_>, hold: &Hold) -> Markup {
     let why = match hold.reason {
         Reason::AgentKey => "it was submitted with an agent's key",
@@ -105,6 +128,9 @@ fn provenance(frame: &Frame<'_>, hold: &Hold) -> Markup {
         p.meta {
             "Submitted by " strong { (frame.key_name(hold)) } " (" (whose) " key " code { (hold.key) } ") on "
             (frame.time(hold.held_at)) ". Held because " (why) "."
+            @if hold.action == Action::ForwardExternal {
+                " " strong { "It hands a message of the mailbox on to outside." }
+            }
             @if hold.state == State::Held { @if let Some(at) = hold.expires_at {
                 " Expires " (frame.distance(at)) "."
             } }
