@@ -50,7 +50,7 @@ fn sentence(list: &Deletion) -> Markup {
 }
 
 /// The messages.
-pub(super) fn content(frame: &Frame<'_>, shown: &Shown, list: Option<&Deletion>) -> Markup {
+pub(super) fn content(frame: &Frame<'_>, shown: &Shown, list: Option<&Deletion>, base: &str) -> Markup {
     let Some(list) = list else { return unreadable() };
     let total: u64 = list.messages.iter().map(|m| m.length).sum();
     let payload = String::from_utf8_lossy(&shown.payload.canonical()).into_owned();
@@ -67,7 +67,7 @@ pub(super) fn content(frame: &Frame<'_>, shown: &Shown, list: Option<&Deletion>)
                 h2 #what { "What is approved" }
                 p { "This list, to the octet. Before anything is removed each message is fetched again; if one of them "
                     "is no longer the same, or the mailbox is another, nothing is removed. "
-                    a href={ "/held/" (shown.hold.id) "/raw" } { "The list (JSON)" } }
+                    a href={ (base) "/raw" } { "The list (JSON)" } }
                 dl.short {
                     dt { "SHA-256 of the list" } dd { code.hash { (shown.hold.blob) } }
                     dt { "At" } dd { (list.host) " as " (list.login) }
