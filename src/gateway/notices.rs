@@ -1,21 +1,24 @@
 //! Notices that something waits for approval: local messages in the INBOX
 //! view of people.
 //!
-//! Promises: a hold that waits has one notice until it is decided or a person
-//! dismisses it; no octet of a notice goes to the provider. Doesn't know: what
-//! the held message says; the notice names recipients and subject only.
+//! Promises: a hold that waits is named by a notice until it is decided or a
+//! person dismisses it; all that waits of one agent's key is one notice; no
+//! octet of a notice goes to the provider. Doesn't know: what the held message
+//! says; the notice names recipients and subject only.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use super::core::Core;
-use crate::account::AccountId;
+use crate::account::{AccountId, Role};
 use crate::config::ApprovalMode;
+use crate::floor::digest::to_hex;
 use crate::floor::submission::State;
 use crate::imap::local::notice;
 use crate::imap::mirror::{Health, Mirror, Op, OpError};
@@ -28,6 +31,8 @@ use crate::web;
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// Recipients that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
+/// Recipients that a notice of several requests names of each.
+const RECIPIENTS_OF_ONE: usize = 3;
 /// What names of notices begin with.
 const PREFIX: &str = "hold/";
 
@@ -85,7 +90,8 @@ async fn any<F: Future + Unpin>(mut all: Vec<F>) {
 async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -> Result<(), OpError> {
     let holds = core.outbox.list(account).map_err(|e| OpError::Store(e.to_string()))?;
     let waiting: Vec<&Hold> = holds.iter().filter(|h| matches!(h.state, State::Held | State::Unknown)).collect();
-    let wanted: BTreeSet<String> = waiting.iter().map(|h| name_of(h)).collect();
+    let groups = grouped(&waiting);
+    let wanted: BTreeSet<String> = groups.iter().map(|g| name_of_all(g)).collect();
     let shown: BTreeSet<String> = {
         let state = mirror.state();
         state.locals.values().map(|l| l.row.name.clone()).filter(|n| n.starts_with(PREFIX)).collect()
@@ -94,17 +100,74 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         let name = name.clone();
         mirror.ask(|r| Op::RemoveLocalNamed(name, r)).await?;
     }
-    for hold in waiting {
-        let name = name_of(hold);
-        if shown.contains(&name) || announced(core, account, &name)? {
+    for group in groups {
+        let name = name_of_all(&group);
+        if shown.contains(&name) {
             continue;
         }
-        let octets = text(core, hold, &link(core, hold, url).await?);
-        let posted = name.clone();
-        mirror.ask(|r| Op::PostLocal(posted, octets, r)).await?;
-        announce(core, account, &name).await?;
+        // One that a person dismissed comes back only with something new.
+        let stood = group.iter().any(|h| shown.contains(&name_of(h))) || shown.iter().any(|n| is_of_key(n, group[0]));
+        let mut is_new = false;
+        for hold in &group {
+            is_new |= !announced(core, account, &name_of(hold))?;
+        }
+        if !stood && !is_new {
+            continue;
+        }
+        let octets = match &group[..] {
+            [one] => text(core, one, &link(core, one, url).await?),
+            many => {
+                let mut links = Vec::with_capacity(many.len());
+                for hold in many {
+                    links.push(link(core, hold, url).await?);
+                }
+                text_of_many(core, many, &links)
+            }
+        };
+        mirror.ask(|r| Op::PostLocal(name, octets, r)).await?;
+        for hold in &group {
+            announce(core, account, &name_of(hold)).await?;
+        }
     }
     Ok(())
+}
+
+/// What one notice is about: all that waits of one agent's key, or one hold.
+fn grouped<'a>(waiting: &[&'a Hold]) -> Vec<Vec<&'a Hold>> {
+    let mut groups: Vec<Vec<&Hold>> = Vec::new();
+    for hold in waiting {
+        let joins = |g: &&mut Vec<&Hold>| {
+            let same = |h: &Hold| h.role == Role::Agent && h.state == State::Held;
+            same(hold) && same(g[0]) && g[0].key == hold.key
+        };
+        match groups.iter_mut().find(joins) {
+            Some(group) => group.push(hold),
+            None => groups.push(vec![hold]),
+        }
+    }
+    groups
+}
+
+/// The name of a group's notice; with another hold it is another one.
+fn name_of_all(group: &[&Hold]) -> String {
+    match group {
+        [one] => name_of(one),
+        many => format!("{}{}", prefix_of_key(many[0]), digest_of(many)),
+    }
+}
+
+fn digest_of(holds: &[&Hold]) -> String {
+    let ids: Vec<&str> = holds.iter().map(|h| h.id.as_str()).collect();
+    let digest: [u8; 32] = Sha256::digest(ids.join(" ").as_bytes()).into();
+    to_hex(&digest[..8])
+}
+
+fn prefix_of_key(hold: &Hold) -> String {
+    format!("{PREFIX}key-{}/", hold.key)
+}
+
+fn is_of_key(name: &str, hold: &Hold) -> bool {
+    hold.role == Role::Agent && hold.state == State::Held && name.starts_with(&prefix_of_key(hold))
 }
 
 fn name_of(hold: &Hold) -> String {
@@ -149,6 +212,9 @@ fn text(core: &Core, hold: &Hold, link: &str) -> String {
             "It is not known whether this message was sent: the provider did not answer.".to_owned(),
             "Look at the page before anything is sent again.".to_owned(),
         ],
+        _ if !hold.action.sends() => {
+            vec!["A key asks to remove messages. Nothing is removed before you approve it.".to_owned()]
+        }
         _ => vec!["A message waits for your approval. Nothing is sent before you approve it.".to_owned()],
     };
     lines.push(String::new());
@@ -160,14 +226,41 @@ fn text(core: &Core, hold: &Hold, link: &str) -> String {
     lines.push(format!("Subject: {subject}"));
     lines.push(String::new());
     lines.push(link.to_owned());
-    let date = jiff::Timestamp::from_second(now()).map(|t| t.to_zoned(jiff::tz::TimeZone::UTC));
-    let date = date.map(|z| z.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()).unwrap_or_default();
     let id = format!("hold.{}@{host}", hold.id);
     let title = match hold.state {
         State::Unknown => format!("Sent or not? {subject}"),
         _ => format!("Approval needed: {subject}"),
     };
-    notice(&format!("tollgate@{host}"), hold.account.as_str(), &id, &date, &title, &lines)
+    notice(&format!("tollgate@{host}"), hold.account.as_str(), &id, &date(), &title, &lines)
+}
+
+/// The time now, as a Date field has it.
+fn date() -> String {
+    let date = jiff::Timestamp::from_second(now()).map(|t| t.to_zoned(jiff::tz::TimeZone::UTC));
+    date.map(|z| z.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()).unwrap_or_default()
+}
+
+/// Several requests of one key in one notice.
+fn text_of_many(core: &Core, holds: &[&Hold], links: &[String]) -> String {
+    let host = &core.config.hostname;
+    let key = key_name(core, holds[0]);
+    let mut lines = vec![
+        format!("{} requests of the key {key} wait for your approval.", holds.len()),
+        "Nothing is sent or removed before you approve it.".to_owned(),
+    ];
+    for (hold, link) in holds.iter().zip(links) {
+        lines.push(String::new());
+        lines.push(format!("Subject: {}", hold.subject.as_deref().unwrap_or("(no subject)")));
+        let to = &hold.envelope.forward_paths;
+        lines.extend(to.iter().take(RECIPIENTS_OF_ONE).map(|r| format!("To: {}", r.as_str())));
+        if to.len() > RECIPIENTS_OF_ONE {
+            lines.push(format!("and {} more", to.len() - RECIPIENTS_OF_ONE));
+        }
+        lines.push(link.clone());
+    }
+    let id = format!("holds.{}@{host}", digest_of(holds));
+    let title = format!("Approval needed: {} requests of {key}", holds.len());
+    notice(&format!("tollgate@{host}"), holds[0].account.as_str(), &id, &date(), &title, &lines)
 }
 
 fn key_name(core: &Core, hold: &Hold) -> String {
