@@ -140,7 +140,7 @@ fn a_revoked_key_removes_nothing() {
     let id = keys.agent.split('_').nth(1).expect("tg1_ID_SECRET");
     world.gateway.tollgate(&["key", "revoke", id]).ok();
     assert_eq!(world.gateway.hold(&hold)["state"], "withdrawn");
-    assert!(!world.approver(keys).get(&format!("/held/{hold}")).text().contains("/approve"));
+    assert!(!world.approver(keys).get(&format!("/held/{hold}")).text().contains("/approve\""));
     assert_eq!(there(&mut direct, "Archive", &mails), [true]);
 }
 
