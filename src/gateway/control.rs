@@ -92,6 +92,9 @@ pub enum Request {
         /// At most so many.
         limit: usize,
     },
+    /// Sign with a new key from now on: `{keys: […]}`, the public keys that
+    /// receipts verify under, the new one first.
+    IdentityRotate,
     /// Set the approver's PIN.
     PinSet {
         /// The account's address.
@@ -248,10 +251,17 @@ impl ControlError {
             ControlError::Hold(e) => match e {
                 HoldError::NotFound => names::NO_HOLD,
                 HoldError::NoAccount => names::NO_ACCOUNT,
-                HoldError::Illegal(_) | HoldError::KeyRevoked | HoldError::Again(_) | HoldError::TooMany(_) => {
-                    names::STATE
+                HoldError::Illegal(_)
+                | HoldError::KeyRevoked
+                | HoldError::Again(_)
+                | HoldError::TooMany(_)
+                | HoldError::TooManyOctets(_)
+                | HoldError::Crowded
+                | HoldError::NeverFits(_)
+                | HoldError::LostLease => names::STATE,
+                HoldError::Store(_) | HoldError::Random(_) | HoldError::Witness(_) | HoldError::Identity(_) => {
+                    names::IO
                 }
-                HoldError::Store(_) | HoldError::Random(_) => names::IO,
             },
             ControlError::Pin(e) => match e {
                 PinError::Shape | PinError::NotSet(_) | PinError::Wrong { .. } | PinError::Locked { .. } => {

@@ -97,8 +97,7 @@ impl Core {
         let outbox = Arc::new(Outbox::new(config.clone(), store.clone(), accounts.clone())?);
         accounts.ensure_demo_keys().await?;
         ensure_demo_pin(&config, store.as_ref()).await?;
-        publish(&config.state_dir.join(PUBLIC_KEY_FILE), &outbox)?;
-        Ok(Core {
+        let core = Core {
             config,
             store,
             accounts,
@@ -106,7 +105,14 @@ impl Core {
             backfill: Arc::default(),
             undo: Arc::default(),
             locate: Arc::default(),
-        })
+        };
+        core.publish()?;
+        Ok(core)
+    }
+
+    /// Writes the public keys beside the identity.
+    pub fn publish(&self) -> Result<(), CoreError> {
+        publish(&self.config.state_dir.join(PUBLIC_KEY_FILE), &self.outbox)
     }
 }
 

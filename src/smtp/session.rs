@@ -18,7 +18,7 @@ use super::{
 };
 use crate::account::Principal;
 use crate::downstream::Connection;
-use crate::outbox::failpoint;
+use crate::store::failpoint;
 use crate::wire::smtp::{Command, CommandError, LineError, Parameter, Path, PathError, Reply, parse_command};
 
 /// Speaks with one client until it goes. `tls` says whether the stream is

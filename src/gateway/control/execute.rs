@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{CONSOLE, ControlError, Request, Which};
 use crate::account::{AccountId, KeyId, Role};
+use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
@@ -45,6 +46,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         Request::LedgerList { from, limit } => {
             Ok(json!({ "entries": core.outbox.ledger(from, limit.min(MAX_ENTRIES))? }))
         }
+        Request::IdentityRotate => identity_rotate(core).await,
         Request::PinSet { account, pin } => pin_set(core, &account, &pin.0).await,
         Request::Explain { which } => explain(core, &which),
         Request::Backfill { account, last, dry_run } => {
@@ -189,6 +191,13 @@ fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError>
         "tail_witnessed": verdict.tail_is_witnessed(),
         "text": verdict.to_string(),
     }))
+}
+
+async fn identity_rotate(core: &Core) -> Result<Value, ControlError> {
+    core.outbox.rotate_key().await?;
+    core.publish().map_err(|e| ControlError::Failed(e.to_string()))?;
+    let keys: Vec<String> = core.outbox.verifying_keys().iter().map(to_text).collect();
+    Ok(json!({ "keys": keys }))
 }
 
 async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
