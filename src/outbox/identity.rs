@@ -69,6 +69,8 @@ impl Identity {
     pub(super) fn load_or_make(path: &Path, disk: &Disk) -> Result<Identity, IdentityError> {
         let shown = || path.display().to_string();
         let io = |source| IdentityError::Io { path: shown(), source };
+        // What a crash left of an earlier write may hold a seed.
+        remove_unfinished(path, disk).map_err(io)?;
         match fs::metadata(path) {
             Ok(meta) if meta.permissions().mode() & 0o077 != 0 => return Err(IdentityError::Open(shown())),
             Ok(_) => {}
@@ -115,6 +117,19 @@ fn parse(text: &str) -> Option<Identity> {
         lines.map(|line| line.strip_prefix("retired ").and_then(from_text)).collect();
     let identity = Identity { gateway_id: gateway_id.to_owned(), signing: signing_key(&seed), retired: retired? };
     (heading == HEADING && !gateway_id.is_empty()).then_some(identity)
+}
+
+/// Removes `identity.tmp` and `identity.….tmp`.
+fn remove_unfinished(path: &Path, disk: &Disk) -> io::Result<()> {
+    let (Some(folder), Some(stem)) = (path.parent(), path.file_stem()) else { return Ok(()) };
+    let stem = format!("{}.", stem.to_string_lossy());
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(&stem) && name.ends_with(".tmp") {
+            disk.remove(&folder.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 fn random_seed() -> Result<Zeroizing<[u8; 32]>, IdentityError> {

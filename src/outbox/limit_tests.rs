@@ -1,8 +1,9 @@
 //! How much may wait.
 
-use super::testing::{Bench, MESSAGE, envelope, tuning};
+use super::testing::{Bench, Fills, MESSAGE, envelope, tuning};
 use super::*;
 use crate::account::Role;
+use crate::floor::submission::State;
 use crate::store::power::Dice;
 use crate::upstream::smtp::scripted::{Provider, Script};
 
@@ -82,6 +83,48 @@ async fn futures<T>(all: Vec<impl Future<Output = T>>) -> Vec<T> {
         }
     })
     .await
+}
+
+/// Every write of an approval and a dispatch meets a full disk once.
+#[tokio::test]
+async fn a_full_disk_refuses_loses_nothing_and_needs_no_restart() {
+    let provider = Provider::start(Script::default()).await;
+    let fills = Arc::new(Fills::default());
+    let bench = Bench::filling(&provider, fills.clone()).await;
+    let full = |is| fills.0.store(is, std::sync::atomic::Ordering::SeqCst);
+    let is_full = |error: &HoldError| matches!(error, HoldError::Store(StoreError::Full(_)));
+    let before = agent(&bench).await.unwrap();
+    let shown = bench.outbox.show(&bench.account, &before, "owner").await.unwrap();
+    full(true);
+    assert!(is_full(&agent(&bench).await.unwrap_err()));
+    assert!(is_full(&bench.outbox.show(&bench.account, &before, "owner").await.unwrap_err()));
+    let approve = || {
+        let (nonce, hash) = (shown.payload.nonce.clone(), shown.hash.to_string());
+        let (outbox, account, id) = (bench.outbox.clone(), bench.account.clone(), before.clone());
+        async move { outbox.approve(&account, &id, &nonce, &hash, "owner").await }
+    };
+    assert!(matches!(approve().await, Err(ApproveError::Store(StoreError::Full(_)))));
+    assert!(is_full(&bench.outbox.deny(&bench.account, &before, "", "owner").await.unwrap_err()));
+    full(false);
+    assert_eq!(bench.hold(&before).state, State::Held);
+    approve().await.unwrap();
+    full(true);
+    assert!(is_full(&bench.outbox.claim(&bench.hold(&before)).await.unwrap_err()));
+    full(false);
+    let claimed = bench.outbox.claim(&bench.hold(&before)).await.unwrap().unwrap();
+    bench.outbox.begin_work(&before);
+    full(true);
+    // Nothing may be sent that a restored backup could not tell of.
+    let outcome = bench.outbox.send(&claimed).await;
+    assert!(provider.got().is_empty(), "{outcome:?}");
+    assert!(is_full(&bench.outbox.settle(&claimed, &outcome).await.unwrap_err()));
+    full(false);
+    bench.outbox.settle(&claimed, &outcome).await.unwrap();
+    bench.outbox.end_work(&before);
+    assert_eq!(bench.attempt(&before).await.state, State::Sent);
+    agent(&bench).await.unwrap();
+    assert_eq!(bench.outbox.list(&bench.account).unwrap().len(), 2);
+    crate::floor::ledger::verify(bench.outbox.whole_ledger().unwrap(), None).unwrap();
 }
 
 /// What is counted is what is there, whatever was done before.

@@ -237,6 +237,32 @@ async fn a_provider_that_is_not_there_is_no_fault_of_the_message() {
     assert!(provider.commands().is_empty());
 }
 
+/// The octets are hashed before the provider is called, and again while they
+/// are written: a change in between is found before the final dot.
+#[tokio::test]
+async fn a_file_that_is_swapped_in_mid_transfer_never_gets_the_dot() {
+    let swapped: Vec<u8> = MESSAGE.iter().map(|o| if *o == b'e' { b'f' } else { *o }).collect();
+    let longer = [MESSAGE, b"more\r\n"].concat();
+    for other in [swapped, longer, MESSAGE[..MESSAGE.len() - 5].to_vec(), Vec::new()] {
+        let wait = Arc::new(tokio::sync::Notify::new());
+        let provider = Provider::start(with(|s| s.waits_at_data = Some(wait.clone()))).await;
+        let bench = Bench::new(&provider, tuning(), |_| {}).await;
+        let id = bench.approved(envelope(&["b@example.com"]), MESSAGE).await;
+        let name = bench.hold(&id).blob.to_string();
+        let path = bench.config.state_dir.join("blobs").join(&name[..2]).join(name);
+        let swap = async {
+            while !provider.commands().contains(&"DATA".to_owned()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            std::fs::write(&path, &other).unwrap();
+            wait.notify_one();
+        };
+        let (after, ()) = tokio::join!(bench.attempt(&id), swap);
+        assert_eq!(after.state, Failed, "{after:?}");
+        assert!(provider.complete().is_empty(), "{} octets", other.len());
+    }
+}
+
 /// Octets that would end a message early, or that a careless reader would
 /// change, arrive as they were approved.
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Hold, HoldError, HoldId, Intake, Outbox, Tuning};
@@ -12,7 +13,7 @@ use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
 use crate::store::Store;
-use crate::store::disk::Disk;
+use crate::store::disk::{Change, Disk, Watch};
 use crate::store::redb::{DATABASE_FILE, RedbStore};
 use crate::upstream::smtp::TIMEOUTS;
 use crate::upstream::smtp::scripted::Provider;
@@ -31,6 +32,21 @@ pub(crate) const MESSAGE: &[u8] = b"From: demo@example.org\r\nSubject: x\r\n\r\n
 pub(crate) fn envelope(to: &[&str]) -> Envelope {
     let paths = to.iter().map(|t| ForwardPath::parse(t).unwrap()).collect();
     Envelope::new("demo@example.org", paths, BodyType::SevenBit, false).unwrap()
+}
+
+/// A disk that is full while it is told to be.
+#[derive(Debug, Default)]
+pub(crate) struct Fills(pub(crate) AtomicBool);
+
+impl Watch for Fills {
+    fn room(&self) -> std::io::Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Err(std::io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn changed(&self, _: Change<'_>) {}
 }
 
 /// An outbox and what it stands on.
@@ -69,6 +85,14 @@ impl Bench {
         let mut config = Config::embedded(folder.path());
         change(&mut config);
         let bench = Bench::on(config, endpoint, tuning, Disk::default()).await;
+        Bench { _folder: Some(folder), ..bench }
+    }
+
+    /// On a disk that can be filled.
+    pub(crate) async fn filling(provider: &Provider, fills: Arc<Fills>) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::embedded(folder.path());
+        let bench = Bench::on(config, provider.endpoint(TlsMode::None), tuning(), Disk::watched(fills)).await;
         Bench { _folder: Some(folder), ..bench }
     }
 

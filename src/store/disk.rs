@@ -58,8 +58,13 @@ pub enum Change<'a> {
     SyncFolder(&'a Path),
 }
 
-/// Is told what was changed.
+/// Is asked before something is made or written, and told what was changed.
 pub trait Watch: Send + Sync + std::fmt::Debug {
+    /// Whether there is room; tests say no.
+    fn room(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// It was carried out.
     fn changed(&self, change: Change<'_>);
 }
@@ -76,6 +81,10 @@ impl Disk {
         Disk { watch: Some(watch) }
     }
 
+    pub(super) fn room(&self) -> io::Result<()> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.room())
+    }
+
     pub(super) fn told(&self, change: Change<'_>) {
         if let Some(watch) = &self.watch {
             watch.changed(change);
@@ -85,6 +94,7 @@ impl Disk {
     /// A new file of this mode; one that is there is an error.
     pub fn create(&self, path: &Path, mode: u32) -> io::Result<File> {
         failpoint::hit_here("file.create");
+        self.room()?;
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         self.told(Change::Create(path));
         Ok(file)
@@ -93,6 +103,7 @@ impl Disk {
     /// Appends to a file that is `offset` octets long.
     pub fn write(&self, file: &mut File, path: &Path, offset: u64, octets: &[u8]) -> io::Result<()> {
         failpoint::hit_here("file.write");
+        self.room()?;
         file.write_all(octets)?;
         self.told(Change::Write { path, offset, octets });
         Ok(())
@@ -136,6 +147,7 @@ impl Disk {
             return Ok(false);
         }
         failpoint::hit_here("folder.make");
+        self.room()?;
         match DirBuilder::new().mode(mode).create(path) {
             Ok(()) => {
                 self.told(Change::MakeFolder(path));

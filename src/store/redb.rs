@@ -63,6 +63,8 @@ const OPENING_OCTETS: usize = 16;
 
 /// Name of the database in the state folder.
 pub const DATABASE_FILE: &str = "tollgate.redb";
+/// Name of a database that is being made.
+const UNFINISHED_FILE: &str = "tollgate.redb.tmp";
 /// Name of the lock in the state folder.
 pub const LOCK_FILE: &str = "lock";
 /// Name of the folder of content-addressed files in the state folder.
@@ -251,8 +253,29 @@ fn take_lock(state_dir: &Path) -> Result<File, StoreError> {
 
 fn open_database(state_dir: &Path, disk: &Disk) -> Result<Database, StoreError> {
     let path = state_dir.join(DATABASE_FILE);
-    let file = FileBackend::new(private_file(disk, &path)?).map_err(failed)?;
-    let backend = OnDisk { file, path, disk: disk.clone() };
+    if !path.exists() {
+        make_database(state_dir, &path, disk)?;
+    }
+    database_at(state_dir, &path, disk)
+}
+
+/// Makes the database under another name until it is whole: a power cut in
+/// between leaves none, and not one that can't be opened.
+fn make_database(state_dir: &Path, path: &Path, disk: &Disk) -> Result<(), StoreError> {
+    let unfinished = state_dir.join(UNFINISHED_FILE);
+    if unfinished.exists() {
+        disk.remove(&unfinished).map_err(|e| io_error(&unfinished, e))?;
+    }
+    let database = database_at(state_dir, &unfinished, disk)?;
+    check_schema(&database)?;
+    drop(database);
+    disk.rename(&unfinished, path).map_err(|e| io_error(path, e))?;
+    blob::sync_folder(disk, state_dir)
+}
+
+fn database_at(state_dir: &Path, path: &Path, disk: &Disk) -> Result<Database, StoreError> {
+    let file = FileBackend::new(private_file(disk, path)?).map_err(failed)?;
+    let backend = OnDisk { file, path: path.to_owned(), disk: disk.clone() };
     Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend).map_err(|e| match e {
         ::redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(state_dir.display().to_string()),
         other => failed(other),
@@ -336,6 +359,7 @@ impl StorageBackend for OnDisk {
 
     fn set_len(&self, length: u64) -> BackendResult<()> {
         failpoint::hit_here("db.length");
+        self.disk.room()?;
         self.file.set_len(length)?;
         self.disk.told(Change::SetLength { path: &self.path, length });
         Ok(())
@@ -350,6 +374,7 @@ impl StorageBackend for OnDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> BackendResult<()> {
         failpoint::hit_here("db.write");
+        self.disk.room()?;
         self.file.write(offset, data)?;
         self.disk.told(Change::Write { path: &self.path, offset, octets: data });
         Ok(())

@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) dot: Dot,
     /// The connection ends after so many octets of data.
     pub(crate) leaves_after: Option<usize>,
+    /// The reply to DATA waits for this.
+    pub(crate) waits_at_data: Option<Arc<tokio::sync::Notify>>,
 }
 
 impl Default for Script {
@@ -60,6 +62,7 @@ impl Default for Script {
             data: "354 go",
             dot: Dot::Reply("250 2.0.0 queued as 1"),
             leaves_after: None,
+            waits_at_data: None,
         }
     }
 }
@@ -186,6 +189,9 @@ impl Provider {
                     say(&mut stream, reply).await?;
                 }
                 "DATA" => {
+                    if let Some(wait) = &script.waits_at_data {
+                        wait.notified().await;
+                    }
                     say(&mut stream, script.data).await?;
                     if script.data.starts_with("354") {
                         self.data(&mut stream, std::mem::take(&mut open), script.leaves_after).await?;
