@@ -20,6 +20,7 @@ use common::sink::Sink;
 use common::smtp::Smtp;
 use tollgate::account::{Accounts, Role, demo};
 use tollgate::config::{self, Env, Overrides};
+use tollgate::floor::action::Action;
 use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::hold::Reason;
 use tollgate::outbox::{Intake, Outbox};
@@ -172,6 +173,8 @@ fn fill(gateway: &Gateway) {
                     message_id: Some(format!("<{n}@example.org>")),
                     subject: Some(format!("Figures of week {n}")),
                     reason: Reason::AgentKey,
+                    action: Action::SendEmail,
+                    lineage: None,
                 };
                 let outbox = outbox.clone();
                 some.spawn(async move { outbox.hold(intake).await.unwrap() });

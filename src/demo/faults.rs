@@ -23,6 +23,9 @@ pub enum ImapEffect {
     Bad(String),
     /// `* BYE text`, then the connection ends.
     Bye(String),
+    /// The tagged answer is `BAD` with the first text, then `* BYE` with the
+    /// second and the end, as where a provider throttles.
+    BadAndBye(String, String),
     /// The connection ends without a word.
     Drop,
     /// The command is carried out, but the connection ends after this many
@@ -80,12 +83,55 @@ pub enum SmtpEffect {
     Delay(Duration),
 }
 
+/// How a body comes out that the provider renders anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyChange {
+    /// As long as before, with another octet near the end.
+    SameLength,
+    /// With another line at the end; each rendering is longer than the last.
+    Longer,
+    /// Without some octets at the end; each rendering is shorter than the last.
+    Shorter,
+}
+
+impl BodyChange {
+    /// The `version`th rendering of a message; 0 is the message itself.
+    pub(crate) fn render(self, octets: &[u8], version: usize) -> Vec<u8> {
+        let mut out = octets.to_vec();
+        if version == 0 {
+            return out;
+        }
+        let body = octets.windows(4).position(|w| w == b"\r\n\r\n").map_or(octets.len(), |at| at + 4);
+        match self {
+            BodyChange::SameLength => {
+                if let Some(last) = out[body..].iter_mut().rfind(|b| b.is_ascii_alphanumeric()) {
+                    let digit = u8::try_from(version % 10).unwrap_or(0);
+                    *last = b'0' + digit;
+                }
+            }
+            BodyChange::Longer => {
+                out.resize(out.len() + version, b'x');
+                out.extend_from_slice(b"\r\n");
+            }
+            BodyChange::Shorter => out.truncate(out.len().saturating_sub(version).max(body)),
+        }
+        out
+    }
+}
+
 #[derive(Debug, Default)]
 struct Rules {
     reject_auth: bool,
     imap: Vec<(Option<String>, ImapEffect, Option<u32>)>,
     smtp: Vec<(SmtpAt, SmtpEffect, Option<u32>)>,
-    size_lie: i64,
+    /// Of messages that hold these octets, RFC822.SIZE is wrong by so many.
+    size_lies: Vec<(Vec<u8>, i64)>,
+    /// How bodies are rendered anew, and whether at each FETCH.
+    body_change: Option<(BodyChange, bool)>,
+    /// Renderings so far.
+    rendered: usize,
+    /// Most connections that may sign in.
+    most_connections: Option<usize>,
     hidden_imap: BTreeSet<String>,
     hidden_smtp: BTreeSet<String>,
     /// Commands as they came, where they are kept.
@@ -140,6 +186,16 @@ impl Faults {
         self.rules().reject_auth = on;
     }
 
+    /// Refuses the login of a connection beyond so many; without it the
+    /// character's own limit counts.
+    pub fn limit_connections(&self, most: Option<usize>) {
+        self.rules().most_connections = most;
+    }
+
+    pub(crate) fn connection_limit(&self) -> Option<usize> {
+        self.rules().most_connections
+    }
+
     /// How many IMAP connections are open.
     pub fn connections(&self) -> usize {
         self.open.load(Ordering::SeqCst)
@@ -186,9 +242,24 @@ impl Faults {
         self.rules().smtp.push((at, effect, times));
     }
 
-    /// RFC822.SIZE is told wrong by this many octets.
+    /// RFC822.SIZE of every message is told wrong by this many octets.
     pub fn size_lie(&self, octets: i64) {
-        self.rules().size_lie = octets;
+        self.size_lie_where("", octets);
+    }
+
+    /// RFC822.SIZE of the messages that hold `part` is told wrong by this many
+    /// octets; the last such rule that fits a message acts.
+    pub fn size_lie_where(&self, part: &str, octets: i64) {
+        self.rules().size_lies.push((part.as_bytes().to_vec(), octets));
+    }
+
+    /// From now on bodies are rendered anew: once, or anew at each FETCH of a
+    /// body (`each`). RFC822.SIZE goes on to be that of the message as it was
+    /// stored. None ends it: bodies are as they were stored again.
+    pub fn body_changes(&self, change: Option<BodyChange>, each: bool) {
+        let mut rules = self.rules();
+        rules.body_change = change.map(|change| (change, each));
+        rules.rendered = 0;
     }
 
     /// An IMAP capability that is neither told nor accepted, such as `IDLE`.
@@ -205,8 +276,21 @@ impl Faults {
         self.rules().reject_auth
     }
 
-    pub(crate) fn size_error(&self) -> i64 {
-        self.rules().size_lie
+    /// By how much RFC822.SIZE of this message is told wrong.
+    pub(crate) fn size_error(&self, octets: &[u8]) -> i64 {
+        let rules = self.rules();
+        let fits = |part: &[u8]| part.is_empty() || memchr::memmem::find(octets, part).is_some();
+        rules.size_lies.iter().rfind(|(part, _)| fits(part)).map_or(0, |(_, error)| *error)
+    }
+
+    /// The rendering that is due at a FETCH of bodies, counted.
+    pub(crate) fn rendering(&self) -> Option<(BodyChange, usize)> {
+        let mut rules = self.rules();
+        let (change, each) = rules.body_change?;
+        if each || rules.rendered == 0 {
+            rules.rendered += 1;
+        }
+        Some((change, rules.rendered))
     }
 
     pub(crate) fn imap_hidden(&self, name: &str) -> bool {
@@ -265,5 +349,26 @@ mod tests {
         faults.smtp(SmtpAt::Rcpt(Some("a@example.org".into())), SmtpEffect::Close, None);
         assert_eq!(faults.at_smtp(&SmtpAt::Rcpt(Some("b@example.org".into()))), None);
         assert_eq!(faults.at_smtp(&SmtpAt::Rcpt(Some("a@example.org".into()))), Some(SmtpEffect::Close));
+    }
+
+    #[test]
+    fn sizes_and_bodies_are_wrong_where_asked_and_nowhere_else() {
+        let faults = Faults::default();
+        let mail = b"Subject: x\r\n\r\nbody\r\n";
+        assert_eq!((faults.size_error(mail), faults.rendering()), (0, None));
+        faults.size_lie(3);
+        faults.size_lie_where("Subject: y", 9);
+        assert_eq!((faults.size_error(mail), faults.size_error(b"Subject: y\r\n\r\n")), (3, 9));
+        faults.body_changes(Some(BodyChange::Longer), true);
+        assert_eq!(faults.rendering(), Some((BodyChange::Longer, 1)));
+        assert_eq!(faults.rendering(), Some((BodyChange::Longer, 2)));
+        faults.body_changes(Some(BodyChange::Longer), false);
+        assert_eq!((faults.rendering(), faults.rendering()).0, faults.rendering());
+        for change in [BodyChange::SameLength, BodyChange::Longer, BodyChange::Shorter] {
+            let (one, two) = (change.render(mail, 1), change.render(mail, 2));
+            assert!(change.render(mail, 0) == mail && one != mail && two != mail && one != two, "{change:?}");
+            assert!(one.starts_with(b"Subject: x\r\n\r\nb"), "{change:?}");
+            assert_eq!(one.len().cmp(&mail.len()), two.len().cmp(&one.len()), "{change:?}");
+        }
     }
 }

@@ -31,6 +31,7 @@ pub mod search;
 pub mod section;
 pub mod select;
 pub mod session;
+mod sign_in;
 pub mod store;
 pub mod sync;
 pub mod timing;

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::IdentityError;
 use super::lease::Lease;
+use super::lineage::Lineage;
 use crate::account::{AccountId, KeyId, Role};
+use crate::floor::action::Action;
 use crate::floor::envelope::Envelope;
 use crate::floor::hold::Reason;
 use crate::floor::payload::{Payload, PayloadHash};
@@ -80,6 +82,10 @@ pub struct Intake {
     pub subject: Option<String>,
     /// Why it waits.
     pub reason: Reason,
+    /// What the submission is.
+    pub action: Action,
+    /// What it has of an agent's draft.
+    pub lineage: Option<Lineage>,
 }
 
 /// A held submission.
@@ -95,6 +101,13 @@ pub struct Hold {
     pub role: Role,
     /// Why it waits.
     pub reason: Reason,
+    /// What an approval permits. Holds from before there were other acts are
+    /// mail to be sent.
+    #[serde(default = "send_email")]
+    pub action: Action,
+    /// What it has of an agent's draft.
+    #[serde(default)]
+    pub lineage: Option<Lineage>,
     /// Who it goes to.
     pub envelope: Envelope,
     /// The octets: SHA-256.
@@ -130,6 +143,10 @@ pub struct Hold {
     pub(super) lease: Option<Lease>,
 }
 
+fn send_email() -> Action {
+    Action::SendEmail
+}
+
 /// What a payload holds beside the hold's own values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ShownRecord {
@@ -150,6 +167,8 @@ impl Hold {
             key: intake.key,
             role: intake.role,
             reason: intake.reason,
+            action: intake.action,
+            lineage: intake.lineage,
             envelope: intake.envelope,
             blob: intake.blob,
             length: intake.length,

@@ -19,9 +19,11 @@
 
 mod decide;
 mod dispatch;
+pub mod forward;
 mod hold;
 mod identity;
 mod lease;
+pub mod lineage;
 mod record;
 mod recover;
 mod route;

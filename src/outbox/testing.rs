@@ -9,6 +9,7 @@ use super::{Hold, HoldError, HoldId, Intake, Outbox, Tuning};
 use crate::account::{AccountId, Accounts};
 use crate::account::{KeyId, Role, demo};
 use crate::config::{Config, Endpoint, TlsMode};
+use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
@@ -154,6 +155,8 @@ impl Bench {
             message_id: None,
             subject: Some("x".to_owned()),
             reason: Reason::AgentKey,
+            action: Action::SendEmail,
+            lineage: None,
         };
         self.outbox.hold(intake).await
     }

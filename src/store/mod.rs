@@ -15,6 +15,7 @@ mod overlay;
 #[cfg(test)]
 pub(crate) mod power;
 pub mod redb;
+pub mod scratch;
 #[cfg(test)]
 pub mod suite;
 
@@ -56,10 +57,12 @@ pub enum Table {
     Correspondent,
     /// Sign-ins, page nonces, the PIN's hash (`web`).
     Web,
+    /// What agents drafted (`outbox`).
+    Lineage,
 }
 
 /// Every table, in a fixed order.
-pub const TABLES: [Table; 14] = [
+pub const TABLES: [Table; 15] = [
     Table::Meta,
     Table::Key,
     Table::Hold,
@@ -74,6 +77,7 @@ pub const TABLES: [Table; 14] = [
     Table::Correction,
     Table::Correspondent,
     Table::Web,
+    Table::Lineage,
 ];
 
 /// The schema that this program writes, and the newest that it reads.

@@ -243,6 +243,14 @@ impl Journal {
         Journal { kept: Mutex::new(kept) }
     }
 
+    /// A folder for an image, in memory where the system has such a place:
+    /// what is synced there was worked out before.
+    pub(crate) fn folder() -> tempfile::TempDir {
+        let memory = Path::new("/dev/shm");
+        let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        made.or_else(|_| tempfile::tempdir()).unwrap()
+    }
+
     /// Fills the empty folder `into` with what a power cut after the first
     /// `changes` changes under `root` could have left there.
     pub(crate) fn image(&self, changes: usize, dice: &mut Dice, root: &Path, into: &Path) {

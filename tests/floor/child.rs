@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use tollgate::account::{AccountId, Accounts, KeyId, Role};
 use tollgate::config::{self, Config, Env, Overrides};
+use tollgate::floor::action::Action;
 use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::hold::Reason;
 use tollgate::floor::submission::State;
@@ -126,6 +127,8 @@ impl Child {
             message_id: None,
             subject: Some(kind.to_owned()),
             reason: Reason::AgentKey,
+            action: Action::SendEmail,
+            lineage: None,
         };
         let hold = self.opened.outbox.hold(intake).await.unwrap();
         self.tell(&format!("held {hold} {kind} {id}"));

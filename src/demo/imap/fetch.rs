@@ -28,13 +28,22 @@ impl Session {
         if marks_seen {
             self.mark_seen(&indices)?;
         }
+        let rendering = match items.iter().any(is_body) {
+            true => self.shared.faults.rendering(),
+            false => None,
+        };
         let wants_uid = uid || items.contains(&MessageDataItemName::Uid);
         let wants_flags = items.contains(&MessageDataItemName::Flags);
         for index in indices {
             let Some(newly_seen) = self.refresh(index) else { continue };
             let selected = self.selected()?;
             let known = &selected.known[index];
-            let (flags, message) = (known.flags(), known.message.clone());
+            let (flags, mut message) = (known.flags(), known.message.clone());
+            let stored = i64::try_from(message.octets.len()).unwrap_or(i64::MAX);
+            let size = stored.saturating_add(self.shared.faults.size_error(&message.octets)).max(0);
+            if let Some((change, version)) = rendering {
+                message.octets = change.render(&message.octets, version).into();
+            }
             let mut writer = Writer { out: std::mem::take(&mut self.out), first: true, literal_at: self.literal_at };
             writer.out.extend_from_slice(format!("* {} FETCH (", index + 1).as_bytes());
             if wants_uid {
@@ -45,7 +54,8 @@ impl Session {
                 match item {
                     MessageDataItemName::Uid => {}
                     MessageDataItemName::Flags => writer.item(&format!("FLAGS {flags}")),
-                    item => writer.data(item, &message, &tree, self.shared.faults.size_error()),
+                    MessageDataItemName::Rfc822 if self.shared.character.forgets_rfc822() => {}
+                    item => writer.data(item, &message, &tree, size),
                 }
             }
             if newly_seen && !wants_flags {
@@ -110,6 +120,20 @@ fn not_offered(item: &MessageDataItemName<'_>) -> bool {
     )
 }
 
+/// Whether the item is made of the message's octets.
+fn is_body(item: &MessageDataItemName<'_>) -> bool {
+    matches!(
+        item,
+        MessageDataItemName::BodyExt { .. }
+            | MessageDataItemName::Rfc822
+            | MessageDataItemName::Rfc822Header
+            | MessageDataItemName::Rfc822Text
+            | MessageDataItemName::BodyStructure
+            | MessageDataItemName::Body
+            | MessageDataItemName::Envelope
+    )
+}
+
 fn sets_seen(item: &MessageDataItemName<'_>) -> bool {
     matches!(
         item,
@@ -140,7 +164,7 @@ impl Writer {
         self.out.extend_from_slice(octets);
     }
 
-    fn data(&mut self, item: &MessageDataItemName<'_>, message: &Message, tree: &Part, size_error: i64) {
+    fn data(&mut self, item: &MessageDataItemName<'_>, message: &Message, tree: &Part, size: i64) {
         let octets = &message.octets;
         match item {
             MessageDataItemName::Uid
@@ -149,10 +173,7 @@ impl Writer {
             | MessageDataItemName::Binary { .. }
             | MessageDataItemName::BinarySize { .. } => {}
             MessageDataItemName::InternalDate => self.item(&format!("INTERNALDATE \"{}\"", message.date)),
-            MessageDataItemName::Rfc822Size => {
-                let size = i64::try_from(octets.len()).unwrap_or(i64::MAX).saturating_add(size_error).max(0);
-                self.item(&format!("RFC822.SIZE {size}"));
-            }
+            MessageDataItemName::Rfc822Size => self.item(&format!("RFC822.SIZE {size}")),
             MessageDataItemName::Envelope => {
                 self.item("ENVELOPE ");
                 structure::envelope(&mut self.out, octets, tree);
