@@ -73,6 +73,12 @@ pub enum Request {
         /// Told to the submitter.
         reason: String,
     },
+    /// Hold the octets of an unknown outcome again, under a new id that needs
+    /// an approval of its own: the new hold.
+    HeldResend {
+        /// The id of the unknown one.
+        id: String,
+    },
     /// The receipt of an approved hold, as [`crate::floor::receipt::Receipt`].
     ReceiptExport {
         /// The hold's id.

@@ -320,3 +320,35 @@ async fn an_unknown_outcome_is_held_again_only_where_a_person_says_so() {
     }
     assert!(bench.submit(Role::Agent, envelope(&["b@example.com"]), MESSAGE).await.is_ok());
 }
+
+static SCHEDULE: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(3_000_000);
+
+/// The whole life of a message that the provider puts off for ever.
+#[tokio::test]
+async fn what_is_put_off_is_tried_by_the_schedule_until_its_receipt_ends() {
+    use std::sync::atomic::Ordering::SeqCst;
+    let provider = Provider::start(rcpt("450 4.2.1 later")).await;
+    let clock = || SCHEDULE.load(SeqCst);
+    let tuning = Tuning { clock, retry_seconds: super::retry_seconds, ..impatient() };
+    let bench = Bench::new(&provider, tuning, |_| {}).await;
+    let id = bench.approved(envelope(&["b@example.com"]), MESSAGE).await;
+    let began = clock();
+    let end = bench.outbox.receipt(&id).unwrap().unwrap().payload.expiry;
+    let mut waits = Vec::new();
+    loop {
+        let after = bench.attempt(&id).await;
+        let Some(next) = after.next_attempt else {
+            assert_eq!(after.state, Failed);
+            assert!(after.detail.unwrap().contains("expired"));
+            break;
+        };
+        waits.push((next - clock()) / 60);
+        assert!(next <= end && next > clock());
+        SCHEDULE.store(next, SeqCst);
+    }
+    assert_eq!(clock(), end, "the last look is at the receipt's end, and sends nothing");
+    assert_eq!(&waits[..8], [1, 2, 5, 15, 30, 60, 60, 60]);
+    assert_eq!(waits.iter().sum::<i64>() * 60, end - began);
+    assert_eq!(provider.commands().iter().filter(|c| c.starts_with("MAIL")).count(), waits.len());
+    assert!(provider.got().is_empty());
+}

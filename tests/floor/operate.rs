@@ -45,6 +45,13 @@ fn a_restored_backup_sends_nothing_again_and_says_so_loudly() {
     let listed = world.gateway.tollgate(&["ledger", "list"]).ok().text();
     assert!(listed.contains("\"restored\""), "{listed}");
     assert_eq!(world.sink.with_id(&mail.id).len(), 1);
+
+    // Again only on a person's word, and then it waits for an approval.
+    world.gateway.tollgate(&["held", "resend", &hold]).code(64);
+    let again = world.gateway.json(&["held", "resend", &hold, "--it-may-arrive-twice"]);
+    assert_eq!((again["state"].as_str(), again["role"].as_str()), (Some("held"), Some("agent")), "{again}");
+    world.gateway.tollgate(&["held", "resend", &hold, "--it-may-arrive-twice"]).code(65);
+    assert_eq!(world.sink.with_id(&mail.id).len(), 1);
 }
 
 #[test]

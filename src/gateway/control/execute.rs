@@ -41,6 +41,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
         Request::HeldMessage { id } => held_message(core, &id),
         Request::HeldDeny { id, reason } => held_deny(core, &id, &reason).await,
+        Request::HeldResend { id } => held_resend(core, &id).await,
         Request::ReceiptExport { hold } => receipt_export(core, &hold),
         Request::LedgerVerify { head } => ledger_verify(core, head.as_deref()),
         Request::LedgerHead => Ok(json!({ "head": core.outbox.ledger_head()?.map(|h| h.to_string()) })),
@@ -172,6 +173,12 @@ async fn held_deny(core: &Core, id: &str, reason: &str) -> Result<Value, Control
     let hold = find_hold(core, id)?;
     core.outbox.deny(&hold.account, &hold.id, reason, CONSOLE).await?;
     Ok(hold_json(&find_hold(core, id)?))
+}
+
+async fn held_resend(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let hold = find_hold(core, id)?;
+    let again = core.outbox.resend_unknown(&hold.account, &hold.id, CONSOLE).await?;
+    Ok(hold_json(&find_hold(core, again.as_str())?))
 }
 
 fn receipt_export(core: &Core, hold: &str) -> Result<Value, ControlError> {
