@@ -55,7 +55,8 @@ fn main() {
 
 fn message(address: &str) -> Vec<u8> {
     let mut text = format!(
-        "From: {address}\r\nTo: ann@example.com\r\nSubject: Figures\r\nMIME-Version: 1.0\r\n\
+        "From: {address}\r\nTo: ann@example.com\r\nSubject: Figures\r\n\
+         Date: Mon, 30 Nov 2026 04:00:00 +0000\r\nMIME-Version: 1.0\r\n\
          Content-Type: text/plain; charset=us-ascii\r\n\r\n"
     );
     while text.len() + 66 <= OCTETS {

@@ -38,7 +38,7 @@ pub(super) struct Lease {
 
 impl Lease {
     /// The same claim, from `now` on.
-    pub(super) fn from_now(&self, now: i64) -> Lease {
+    pub(super) fn lasting_from(&self, now: i64) -> Lease {
         Lease { until: now.saturating_add(LEASE_SECONDS), ..self.clone() }
     }
 
@@ -136,7 +136,7 @@ impl Outbox {
             if !lasts || !Lease::same(&claim, &hold, attempt) {
                 return Err(HoldError::LostLease);
             }
-            hold.lease = hold.lease.map(|lease| lease.from_now(now));
+            hold.lease = hold.lease.map(|lease| lease.lasting_from(now));
             record::save(w, &hold)?;
             Ok(())
         })
@@ -157,7 +157,7 @@ impl Outbox {
                 let Some(mut hold) = record::load(w, id)? else { continue };
                 let ours = hold.lease.as_ref().is_some_and(|lease| lease.by == name);
                 if hold.state == State::Sending && ours {
-                    hold.lease = hold.lease.map(|lease| lease.from_now(now));
+                    hold.lease = hold.lease.map(|lease| lease.lasting_from(now));
                     record::save(w, &hold)?;
                 }
             }

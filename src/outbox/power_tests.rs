@@ -87,7 +87,6 @@ async fn history() -> History {
             outbox.rotate_key().await.unwrap();
         }
     }
-    drop(tell);
     History { root, journal, told }
 }
 

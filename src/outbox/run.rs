@@ -124,7 +124,7 @@ impl Outbox {
                 };
                 hold.attempt = hold.attempt.saturating_add(1);
                 hold.next_attempt = None;
-                hold.lease = Some(lease.from_now(record::now(w, clock)?));
+                hold.lease = Some(lease.lasting_from(record::now(w, clock)?));
                 let event = Event::Sending { hold: id.to_string(), attempt: hold.attempt };
                 record::transition(w, &mut hold, Transition::Claim, clock, event, None)?;
                 Ok(Some(hold))

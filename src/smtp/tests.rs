@@ -538,17 +538,18 @@ async fn a_key_with_too_many_holds_is_told_so() {
 #[tokio::test]
 async fn each_limit_of_what_waits_has_its_own_answer() {
     const LENGTH: u64 = AGENT_MESSAGE.len() as u64;
-    let cases: [(fn(&mut Config), &[&str]); 5] = [
-        (|c| c.max_held_bytes_per_key = 2 * LENGTH - 1, &["250 2.0.0", "452 4.7.1"]),
-        (|c| c.max_held_bytes = 2 * LENGTH - 1, &["250 2.0.0", "452 4.3.1"]),
-        (|c| c.max_holds = 1, &["250 2.0.0", "452 4.3.1"]),
-        (|c| c.max_held_bytes_per_key = LENGTH - 1, &["552 5.3.4", "552 5.3.4"]),
-        (|c| c.max_message_bytes = LENGTH - 1, &["552 5.3.4", "552 5.3.4"]),
+    type Case = (fn(&mut Config), [&'static str; 2]);
+    let cases: [Case; 5] = [
+        (|c| c.max_held_bytes_per_key = 2 * LENGTH - 1, ["250 2.0.0", "452 4.7.1"]),
+        (|c| c.max_held_bytes = 2 * LENGTH - 1, ["250 2.0.0", "452 4.3.1"]),
+        (|c| c.max_holds = 1, ["250 2.0.0", "452 4.3.1"]),
+        (|c| c.max_held_bytes_per_key = LENGTH - 1, ["552 5.3.4", "552 5.3.4"]),
+        (|c| c.max_message_bytes = LENGTH - 1, ["552 5.3.4", "552 5.3.4"]),
     ];
     for (n, (change, replies)) in cases.into_iter().enumerate() {
         let world = World::new(Script::default(), change).await;
         let mut client = world.agent().await;
-        for code in replies {
+        for code in &replies {
             client.begin(&["b@example.com"]).await;
             client.send(&stuffed(AGENT_MESSAGE)).await;
             let reply = client.reply().await;

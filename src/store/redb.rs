@@ -28,6 +28,7 @@ use std::ops::Bound;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -150,7 +151,7 @@ impl Drop for RedbStore {
 impl Store for RedbStore {
     fn read(&self, work: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError> {
         let database = self.slot.current()?;
-        let snapshot = Snapshot(database.begin_read().map_err(failed)?);
+        let snapshot = Snapshot::of(&database)?;
         work(&Overlay::new(&snapshot));
         Ok(())
     }
@@ -439,30 +440,44 @@ fn each(
 
 type StoredTable = ::redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// A snapshot; a table that was never written is empty.
-struct Snapshot(ReadTransaction);
+/// A snapshot; a table that was never written is empty. Opening a table costs
+/// more than reading a value of it, so each is opened once.
+struct Snapshot {
+    transaction: ReadTransaction,
+    tables: RefCell<BTreeMap<Table, Option<Rc<StoredTable>>>>,
+}
 
 impl Snapshot {
-    fn table(&self, table: Table) -> Result<Option<StoredTable>, StoreError> {
-        match self.0.open_table(definition(table)) {
-            Ok(open) => Ok(Some(open)),
-            Err(TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(other) => Err(failed(other)),
+    fn of(database: &Database) -> Result<Snapshot, StoreError> {
+        let transaction = database.begin_read().map_err(failed)?;
+        Ok(Snapshot { transaction, tables: RefCell::default() })
+    }
+
+    fn table(&self, table: Table) -> Result<Option<Rc<StoredTable>>, StoreError> {
+        if let Some(open) = self.tables.borrow().get(&table) {
+            return Ok(open.clone());
         }
+        let open = match self.transaction.open_table(definition(table)) {
+            Ok(open) => Some(Rc::new(open)),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(other) => return Err(failed(other)),
+        };
+        self.tables.borrow_mut().insert(table, open.clone());
+        Ok(open)
     }
 }
 
 impl Base for Snapshot {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.table(table)?.map_or(Ok(None), |t| get(&t, key))
+        self.table(table)?.map_or(Ok(None), |t| get(t.as_ref(), key))
     }
 
     fn each(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
-        self.table(table)?.map_or(Ok(()), |t| each(&t, span, false, visit))
+        self.table(table)?.map_or(Ok(()), |t| each(t.as_ref(), span, false, visit))
     }
 
     fn each_back(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
-        self.table(table)?.map_or(Ok(()), |t| each(&t, span, true, visit))
+        self.table(table)?.map_or(Ok(()), |t| each(t.as_ref(), span, true, visit))
     }
 }
 

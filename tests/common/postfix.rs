@@ -34,7 +34,7 @@ impl Postfix {
 
     /// Starts one that keeps everything in its queue, on hold.
     pub(crate) fn start_holding(dovecot: &Dovecot, sink: u16) -> Postfix {
-        Postfix::start_with(dovecot, sink, "smtpd_data_restrictions = static:HOLD\n")
+        Postfix::start_with(dovecot, sink, "header_checks = static:HOLD\n")
     }
 
     fn start_with(dovecot: &Dovecot, sink: u16, more: &str) -> Postfix {
