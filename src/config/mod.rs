@@ -23,8 +23,9 @@ mod table;
 pub use load::{Env, FILE_NAME, Overrides, load, locate, parse, process_env, user_file, user_state};
 pub use problems::{Problem, Problems};
 pub use sections::{
-    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
-    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host, web_host,
+    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HELD_BYTES, DEFAULT_MAX_HELD_BYTES_PER_KEY, DEFAULT_MAX_HOLDS,
+    DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS, DEFAULT_RECEIPT_TTL,
+    DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host, web_host,
 };
 
 /// The address that the embedded provider's account must have.
@@ -37,6 +38,9 @@ pub const EMBEDDED_AUTHSERV: &str = "mx.example.org";
 pub struct Config {
     /// Where durable state lives.
     pub state_dir: PathBuf,
+    /// A file outside `state_dir` that tells a restored backup from the state
+    /// that was left.
+    pub witness_file: PathBuf,
     /// Where first-start certificates live.
     pub certs_dir: PathBuf,
     /// The host name in links, greetings and Message-IDs of our own mail.
@@ -62,6 +66,12 @@ pub struct Config {
     pub max_recipients: usize,
     /// Most open holds of one key.
     pub max_holds_per_key: usize,
+    /// Most open holds of all agents.
+    pub max_holds: usize,
+    /// Most octets of one key's open holds.
+    pub max_held_bytes_per_key: u64,
+    /// Most octets of all agents' open holds.
+    pub max_held_bytes: u64,
     /// Thresholds of the rule.
     pub thresholds: Thresholds,
     /// The accounts, at least one.

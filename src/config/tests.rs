@@ -48,6 +48,10 @@ fn the_shipped_file_works_and_says_every_default() {
     assert_eq!(config.max_message_bytes, least.max_message_bytes);
     assert_eq!(config.max_recipients, least.max_recipients);
     assert_eq!(config.max_holds_per_key, least.max_holds_per_key);
+    assert_eq!(config.max_holds, least.max_holds);
+    assert_eq!(config.max_held_bytes_per_key, least.max_held_bytes_per_key);
+    assert_eq!(config.max_held_bytes, least.max_held_bytes);
+    assert_eq!(config.witness_file, Path::new("/etc/tollgate/state.witness"));
     assert_eq!((config.hold, config.hold_ttl, config.receipt_ttl), (least.hold, least.hold_ttl, least.receipt_ttl));
     assert_eq!(config.accounts[0].poll, least.accounts[0].poll);
     assert_eq!(least.accounts[0].lanes, LanePreset::Calm);

@@ -46,6 +46,9 @@ pub enum StartError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What was under way can't be told.
+    #[error(transparent)]
+    Recover(#[from] crate::outbox::HoldError),
     /// The certificate.
     #[error(transparent)]
     Cert(#[from] CertError),
@@ -108,6 +111,8 @@ impl Gateway {
         // Files that no hold names are left from submissions that got no 250.
         let live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
         let swept = core.store.blobs().sweep(&live)?;
+        // Before anybody can decide: a restored backup must not look alive.
+        core.outbox.recover().await?;
         if swept > 0 {
             tracing::info!("{swept} files of unfinished submissions were removed");
         }

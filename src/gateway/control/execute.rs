@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{CONSOLE, ControlError, Request, Which};
 use crate::account::{AccountId, AccountsError, KeyId, Role};
 use crate::config::AccountConfig;
+use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
@@ -40,12 +41,14 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
         Request::HeldMessage { id } => held_message(core, &id),
         Request::HeldDeny { id, reason } => held_deny(core, &id, &reason).await,
+        Request::HeldResend { id } => held_resend(core, &id).await,
         Request::ReceiptExport { hold } => receipt_export(core, &hold),
         Request::LedgerVerify { head } => ledger_verify(core, head.as_deref()),
         Request::LedgerHead => Ok(json!({ "head": core.outbox.ledger_head()?.map(|h| h.to_string()) })),
         Request::LedgerList { from, limit } => {
             Ok(json!({ "entries": core.outbox.ledger(from, limit.min(MAX_ENTRIES))? }))
         }
+        Request::IdentityRotate => identity_rotate(core).await,
         Request::PinSet { account, pin } => pin_set(core, &account, &pin.0).await,
         Request::ApproverCode { account } => approver_code(core, &account).await,
         Request::ApproverList { account } => approver_list(core, account.as_deref()),
@@ -182,6 +185,12 @@ async fn held_deny(core: &Core, id: &str, reason: &str) -> Result<Value, Control
     Ok(hold_json(&find_hold(core, id)?))
 }
 
+async fn held_resend(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let hold = find_hold(core, id)?;
+    let again = core.outbox.resend_unknown(&hold.account, &hold.id, CONSOLE).await?;
+    Ok(hold_json(&find_hold(core, again.as_str())?))
+}
+
 fn receipt_export(core: &Core, hold: &str) -> Result<Value, ControlError> {
     let hold = find_hold(core, hold)?;
     let receipt = core.outbox.receipt(&hold.id)?.ok_or_else(|| ControlError::NoReceipt(hold.id.to_string()))?;
@@ -200,6 +209,13 @@ fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError>
         "tail_witnessed": verdict.tail_is_witnessed(),
         "text": verdict.to_string(),
     }))
+}
+
+async fn identity_rotate(core: &Core) -> Result<Value, ControlError> {
+    core.outbox.rotate_key().await?;
+    core.publish().map_err(|e| ControlError::Failed(e.to_string()))?;
+    let keys: Vec<String> = core.outbox.verifying_keys().iter().map(to_text).collect();
+    Ok(json!({ "keys": keys }))
 }
 
 async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
