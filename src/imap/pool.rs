@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,8 @@ pub struct Pool {
     permits: Arc<Semaphore>,
     shelf: Arc<Shelf>,
     timing: Timing,
+    /// How many sessions wait for a connection.
+    waiting: AtomicUsize,
     /// When and how the provider last refused our login.
     refused: Mutex<Option<(Instant, String)>>,
 }
@@ -175,7 +177,16 @@ impl Pool {
     /// one included.
     pub fn new(account: AccountId, network: Network, accounts: Arc<Accounts>, limit: usize, timing: Timing) -> Pool {
         let permits = Arc::new(Semaphore::new(limit.max(MIN_CONNECTIONS) - 1));
-        Pool { account, network, accounts, permits, shelf: Arc::default(), timing, refused: Mutex::default() }
+        Pool {
+            account,
+            network,
+            accounts,
+            permits,
+            shelf: Arc::default(),
+            timing,
+            waiting: AtomicUsize::new(0),
+            refused: Mutex::default(),
+        }
     }
 
     /// How long things may take.
@@ -232,6 +243,11 @@ impl Pool {
         Ok(lease)
     }
 
+    /// Whether a session waits for a connection.
+    pub fn is_contested(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
     /// Waits for a place, in turn, for as long as [`Timing::queue`] says.
     async fn lease(&self, inbox: bool) -> Result<Lease, PoolError> {
         let age = self.shelf.age.load(Ordering::SeqCst);
@@ -246,6 +262,7 @@ impl Pool {
                     return Ok(lease);
                 }
             }
+            let waiting = Waiting::new(&self.waiting);
             let permit = tokio::select! {
                 biased;
                 // The semaphore is never closed.
@@ -258,6 +275,7 @@ impl Pool {
                 () = &mut returned => continue,
                 () = &mut end => return Err(PoolError::Limit),
             };
+            drop(waiting);
             let connection = self.open().await?;
             return Ok(self.lend(connection, Selected::Nothing, permit, age));
         }
@@ -298,6 +316,22 @@ impl Pool {
     pub fn slept(&self) {
         self.shelf.age.fetch_add(1, Ordering::SeqCst);
         self.sweep(true);
+    }
+}
+
+/// A session that waits for a connection, counted while it does.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn new(count: &AtomicUsize) -> Waiting<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -28,6 +28,7 @@ use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
 use super::mirror::{Health, Mirror, OpError};
 use super::pass::Passing;
+use super::patient::Patient;
 use super::pool::PoolError;
 use super::rows::ViewId;
 use super::select::name_of;
@@ -161,7 +162,7 @@ pub(super) enum Selection {
 }
 
 /// Where responses go, and where commands come from.
-pub(super) type Out = BufWriter<Stream>;
+pub(super) type Out = BufWriter<Patient<Stream>>;
 
 /// One session.
 pub struct Session {
@@ -190,7 +191,7 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
     // have none and take clients of this machine only.
     let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
     let mut session = Session {
-        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+        out: BufWriter::with_capacity(WRITE_BUFFER, Patient::new(stream, services.timing.write)),
         reader: CommandReader::new(limits),
         services,
         login_allowed,
