@@ -113,6 +113,9 @@ pub enum Request {
         /// Only say what would go where.
         dry_run: bool,
     },
+    /// Accounts whose provider told lengths that aren't true: `{lengths:
+    /// [{account, mark}]}`.
+    Lengths,
     /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
     /// Take a correction back: `{undone}`.
