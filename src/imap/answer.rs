@@ -16,7 +16,7 @@ use crate::wire::imap::Piece;
 
 use super::fetch::{Job, LOOKAHEAD};
 use super::pool::Lease;
-use super::runs::{InFlight, cut_short};
+use super::runs::{InFlight, cut_short, piece};
 use super::scan::{Event, FetchScan};
 use super::section::{Fields, Item, Partial, Wanted, cut, select_fields};
 use super::session::{Fail, Out};
@@ -40,10 +40,7 @@ pub(super) async fn stream_one(
     let mut events = Vec::new();
     let mut text = Some(first);
     loop {
-        let next = match lease.ready_piece()? {
-            Some(piece) => piece,
-            None => lease.piece_in_time().await.map_err(|e| answer.failed(e.into()))?,
-        };
+        let next = piece(lease).await.map_err(|e| answer.failed(e.into()))?;
         let ended = next == Piece::End;
         let read = read(&mut scan, next, &mut text, &mut events);
         let read = read.map_err(|e| Fail::No("UNAVAILABLE", e.to_string()));

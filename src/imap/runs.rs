@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 
-use crate::upstream::imap::{Status, Tag, UntaggedData};
+use crate::upstream::imap::{ImapError, Status, Tag, UntaggedData};
 use crate::wire::imap::Piece;
 
 use super::answer::{Answer, Ending, SINK, stream_one};
@@ -399,14 +399,22 @@ enum Next {
     },
 }
 
+/// The next piece; a timer is set only where it has to be waited for.
+pub(super) async fn piece(lease: &mut Lease) -> Result<Piece, ImapError> {
+    match lease.ready_piece()? {
+        Some(piece) => Ok(piece),
+        None => lease.piece_in_time().await,
+    }
+}
+
 /// The next FETCH response or the end of a command; all else is skipped.
 async fn next_of(lease: &mut Lease, open: &VecDeque<Tag>) -> Result<Next, Fail> {
     loop {
-        let Piece::Text(text) = lease.piece_in_time().await? else { continue };
+        let Piece::Text(text) = piece(lease).await? else { continue };
         if fetch_head(&text).is_some() {
             return Ok(Next::Fetch(text));
         }
-        while lease.piece_in_time().await? != Piece::End {}
+        while piece(lease).await? != Piece::End {}
         let mut words = text.splitn(4, |b| *b == b' ');
         let mut word = || words.next().unwrap_or_default();
         let (tag, status, code) = (word(), word().to_ascii_uppercase(), word());

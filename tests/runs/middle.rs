@@ -179,7 +179,7 @@ fn rewritten(manner: &Manner, mut answers: Vec<Vec<u8>>, end: Vec<u8>, tag: &str
     match manner {
         Manner::Plain | Manner::CompletedLate | Manner::NextFirst | Manner::DropAt(..) => {}
         Manner::Backwards => answers.reverse(),
-        Manner::EvenLast => answers.sort_by_key(|a| uid_of(a).unwrap() % 2 == 0),
+        Manner::EvenLast => answers.sort_by_key(|a| uid_of(a).unwrap().is_multiple_of(2)),
         Manner::UidLast => {
             for a in &mut answers {
                 let uid = format!("UID {}", uid_of(a).unwrap());

@@ -17,12 +17,15 @@ use crate::stand::{Stand, USER, eventually, message};
 const MESSAGES: usize = 140;
 const ITEMS: [&str; 5] = ["BODY.PEEK[]", "BODY.PEEK[HEADER]", "BODY.PEEK[]<0.700>", "ENVELOPE", "BODYSTRUCTURE"];
 
+/// Text and literals of a response.
+type Response = (String, Vec<Vec<u8>>);
+
 struct Line {
     stand: Stand,
     middle: Middle,
     client: Client,
     /// What one message answers when nothing else is asked.
-    alone: BTreeMap<(u32, &'static str), (String, Vec<Vec<u8>>)>,
+    alone: BTreeMap<(u32, &'static str), Response>,
     uids: Vec<u32>,
 }
 
