@@ -1,7 +1,8 @@
 //! Accounts, keys, grants, secrets and authentication.
 //!
 //! Promises: a [`Principal`] exists only for a key that was presented whole
-//! and is not revoked; it names one account and nothing of another can be
+//! and is not revoked, or, where no secret is stored, for a login that the
+//! provider accepted; it names one account and nothing of another can be
 //! reached through it. Doesn't know: what a protocol does with it.
 
 use std::collections::BTreeMap;
@@ -18,9 +19,11 @@ use crate::store::{self, Store, StoreError, Table};
 pub mod demo;
 pub mod grants;
 mod key;
+pub mod login;
 pub mod secret;
 
 pub use grants::{FloorGrant, Grant, Grants, Verb};
+pub use login::{Logins, OwnLogin, Reach, Unproven};
 pub use secret::SecretError;
 
 /// Names an account: its address in canonical form.
@@ -87,8 +90,21 @@ pub struct Principal {
     pub role: Role,
     /// What the key may do.
     pub grants: Grants,
-    /// Becomes true when the key is revoked; sessions end then.
+    /// Becomes true when the key is revoked, or the provider no longer takes
+    /// the own login; sessions end then.
     pub revoked: tokio::sync::watch::Receiver<bool>,
+    /// The session's own login at the provider, where no secret is stored.
+    pub own: Option<OwnLogin>,
+}
+
+impl Principal {
+    /// Why a session ends whose [`Principal::revoked`] became true.
+    pub fn why_revoked(&self) -> &'static str {
+        match &self.own {
+            Some(_) => "the provider no longer takes this password",
+            None => "the key was revoked",
+        }
+    }
 }
 
 /// Most keys of one account that are not revoked.
@@ -113,6 +129,12 @@ pub enum AccountsError {
     /// No key has this id.
     #[error("no key has the id {0}")]
     NoKey(String),
+    /// Keys stand for a stored secret, and the account has none.
+    #[error(
+        "{0} stores no password (auth = \"login\"): its person signs in with the provider's own password, \
+         and there are no keys, no agents and no held mail; they need auth = \"stored\""
+    )]
+    NoSecret(AccountId),
     /// The name is empty, too long or holds control characters.
     #[error("a key's name is 1 to {MAX_KEY_NAME_CHARS} characters without control characters")]
     Name,
@@ -177,6 +199,8 @@ pub struct Accounts {
     config: Arc<Config>,
     store: Arc<dyn Store>,
     keys: RwLock<BTreeMap<KeyId, Live>>,
+    /// Of the accounts without a stored secret.
+    logins: BTreeMap<AccountId, Arc<Logins>>,
 }
 
 impl std::fmt::Debug for Accounts {
@@ -202,7 +226,9 @@ impl Accounts {
                 }
             }
         })?;
-        Ok(Arc::new(Accounts { config, store, keys: RwLock::new(keys) }))
+        let own = config.accounts.iter().filter(|a| !a.stores_secret()).map(|a| AccountId::of(&a.address));
+        let logins = own.map(|id| (id.clone(), Logins::new(id))).collect();
+        Ok(Arc::new(Accounts { config, store, keys: RwLock::new(keys), logins }))
     }
 
     /// The configuration of an account.
@@ -219,6 +245,22 @@ impl Accounts {
     pub fn find(&self, text: &str) -> Option<AccountId> {
         let id = AccountId::of(&Address::parse(text).ok()?);
         self.account(&id).map(|_| id)
+    }
+
+    /// The sessions of an account without a stored secret; `None` for others.
+    pub fn logins(&self, id: &AccountId) -> Option<&Arc<Logins>> {
+        self.logins.get(id)
+    }
+
+    /// What `user`, an account's address, and `password` are where no secret
+    /// is stored: a login that the provider has to accept before anything is
+    /// shown. `None` where [`Accounts::authenticate`] is to answer: for other
+    /// accounts, and for what must not be sent to a provider, which is a key
+    /// of ours (whosever it is) and no password at all.
+    pub fn own_login(&self, user: &str, password: &str) -> Option<Unproven> {
+        let logins = self.logins.get(&self.find(user)?)?;
+        let for_us_only = password.is_empty() || key::KeyText::parse(password).is_some();
+        (!for_us_only).then(|| Unproven::new(logins.clone(), password))
     }
 
     /// Signs in: `user` is the account's address, `password` a whole key.
@@ -242,6 +284,9 @@ impl Accounts {
             return Err(refuse("revoked"));
         }
         let account = self.account(&info.account).ok_or_else(|| refuse("account not configured"))?;
+        if !account.stores_secret() {
+            return Err(refuse("the account takes no keys"));
+        }
         if demo::is_demo_key(&info.id) && !matches!(account.provider, Provider::Embedded) {
             return Err(refuse("a demo key on a real account"));
         }
@@ -259,6 +304,7 @@ impl Accounts {
                 (Role::Agent, None) => Grants::default_agent(),
             },
             revoked: live.revoked.subscribe(),
+            own: None,
         })
     }
 
@@ -268,8 +314,9 @@ impl Accounts {
         if name.is_empty() || name.chars().count() > MAX_KEY_NAME_CHARS || name.chars().any(char::is_control) {
             return Err(AccountsError::Name);
         }
-        if self.account(account).is_none() {
-            return Err(AccountsError::NoAccount(account.to_string()));
+        let known = self.account(account).ok_or_else(|| AccountsError::NoAccount(account.to_string()))?;
+        if !known.stores_secret() {
+            return Err(AccountsError::NoSecret(account.clone()));
         }
         if self.list_keys(Some(account)).iter().filter(|k| k.revoked_at.is_none()).count() >= MAX_KEYS_PER_ACCOUNT {
             return Err(AccountsError::TooMany);
@@ -346,7 +393,7 @@ impl Accounts {
         Ok(record.info)
     }
 
-    /// The password of an account at its provider.
+    /// The stored password of an account at its provider.
     pub async fn password(&self, id: &AccountId) -> Result<String, SecretError> {
         match &self.account(id).ok_or(SecretError::NoAccount)?.provider {
             Provider::Embedded => Ok(demo::PROVIDER_PASSWORD.to_owned()),

@@ -22,6 +22,9 @@ pub enum SecretError {
     /// The account isn't configured.
     #[error("no such account")]
     NoAccount,
+    /// The account stores none: each session brings its own.
+    #[error("no password is stored for the account; each session signs in with its own")]
+    OwnLogin,
     /// The file can't be read.
     #[error("can't read {path}: {source}")]
     File {
@@ -66,6 +69,7 @@ pub async fn fetch(source: &SecretSource) -> Result<String, SecretError> {
         SecretSource::Inline(text) => Ok(text.clone()),
         SecretSource::File(path) => from_file(path).await,
         SecretSource::Command(argv) => from_command(argv).await,
+        SecretSource::Login => Err(SecretError::OwnLogin),
     }
 }
 

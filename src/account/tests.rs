@@ -176,3 +176,45 @@ async fn names_are_bounded_and_passwords_come_from_the_configured_place() {
     let nobody = AccountId("nobody@example.org".into());
     assert!(matches!(accounts.password(&nobody).await, Err(SecretError::NoAccount)));
 }
+
+/// An account that stores no password, and one with keys from before it did.
+async fn own_login_account(folder: &Path) -> (Arc<Accounts>, String) {
+    let stored = config(folder, &["jo@example.com", "kim@example.com"]);
+    let key = {
+        let accounts = open(folder, &stored);
+        let jo = accounts.find("jo@example.com").unwrap();
+        accounts.add_key(&jo, Role::Person, "from before").await.unwrap()
+    };
+    let mut config = Config::clone(&stored);
+    let Provider::Network(network) = &mut config.accounts[1].provider else { panic!() };
+    network.secret = SecretSource::Login;
+    (open(folder, &Arc::new(config)), key)
+}
+
+#[tokio::test]
+async fn without_a_stored_password_there_are_no_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let (accounts, key) = own_login_account(dir.path()).await;
+    let jo = accounts.find("jo@example.com").unwrap();
+    for role in [Role::Person, Role::Agent] {
+        let refused = accounts.add_key(&jo, role, "new").await.unwrap_err();
+        assert!(matches!(&refused, AccountsError::NoSecret(id) if *id == jo), "{refused}");
+    }
+    assert_eq!(accounts.authenticate("jo@example.com", &key).unwrap_err(), AuthError, "a key from before");
+    assert!(matches!(accounts.password(&jo).await, Err(SecretError::OwnLogin)));
+}
+
+#[tokio::test]
+async fn only_a_password_for_the_account_itself_is_tried_at_a_provider() {
+    let dir = tempfile::tempdir().unwrap();
+    let (accounts, key) = own_login_account(dir.path()).await;
+    let own = accounts.own_login("Jo@EXAMPLE.com", "its own").unwrap();
+    assert_eq!((own.account().as_str(), own.password().as_str()), ("jo@example.com", "its own"));
+    // Keys never go upstream, whosever they are.
+    for password in ["", key.as_str(), demo::PERSON_KEY] {
+        assert!(accounts.own_login("jo@example.com", password).is_none(), "{password}");
+    }
+    for user in ["kim@example.com", "demo@example.org", "jo", "nobody@example.com", ""] {
+        assert!(accounts.own_login(user, "its own").is_none(), "{user}");
+    }
+}

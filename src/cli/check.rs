@@ -212,6 +212,9 @@ fn secret(source: &SecretSource) -> String {
         SecretSource::Command(argv) => {
             format!("what {} prints, asked for when it is needed", argv.first().map_or("", String::as_str))
         }
+        SecretSource::Login => "stored nowhere: people sign in with it themselves (auth = \"login\"), so there are no \
+                                keys, no agents and no held mail"
+            .to_owned(),
     }
 }
 
@@ -257,6 +260,7 @@ fn account_json(account: &AccountConfig) -> Value {
             value["provider"] = json!("imap");
             value["imap"] = json!(endpoint(&n.imap));
             value["imap_user"] = json!(n.imap_user);
+            value["auth"] = json!(if account.stores_secret() { "stored" } else { "login" });
             value["smtp"] = json!(endpoint(&n.smtp));
             value["smtp_user"] = json!(n.smtp_user);
         }

@@ -11,7 +11,8 @@ use crate::gateway::control::Request;
 /// Verbs of keys.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Make a key; it is printed once and stored only as a hash
+    /// Make a key; it is printed once and stored only as a hash. An account
+    /// that stores no password (auth = "login") takes none
     Add(AddArgs),
     /// List the keys, revoked ones too
     List(ListArgs),

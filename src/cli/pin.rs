@@ -11,7 +11,8 @@ use crate::gateway::control::{Pin, Request};
 /// Verbs of the PIN.
 #[derive(Debug, Subcommand)]
 pub(super) enum PinCommand {
-    /// Set the PIN of an account's approver; it is asked twice
+    /// Set the PIN of an account's approver; it is asked twice. An account
+    /// that stores no password (auth = "login") has nothing to approve
     Set(SetArgs),
 }
 

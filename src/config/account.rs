@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
 use super::{
-    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, LanePreset, MIN_CONNECTIONS, Network, Provider,
-    SecretSource, TlsMode, files,
+    AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, HoldMode, LanePreset, MIN_CONNECTIONS, Network,
+    Provider, SecretSource, TlsMode, files,
 };
 use crate::mail::address::Address;
 
@@ -22,8 +22,10 @@ const MAX_CONNECTIONS: u64 = 100;
 /// Default of `timezone`.
 const DEFAULT_TIMEZONE: &str = "UTC";
 /// Keys that mean something for a provider on the network only.
-const NETWORK_KEYS: [&str; 8] =
-    ["imap", "smtp", "imap_user", "smtp_user", "password", "password_file", "password_command", "ca"];
+const NETWORK_KEYS: [&str; 9] =
+    ["imap", "smtp", "imap_user", "smtp_user", "auth", "password", "password_file", "password_command", "ca"];
+/// Keys that say a stored password.
+const SECRET_KEYS: [&str; 3] = ["password", "password_file", "password_command"];
 
 /// A protocol's well-known ports: implicit TLS, STARTTLS or none.
 struct Ports {
@@ -52,14 +54,15 @@ pub(super) fn embedded_account(lanes: LanePreset) -> AccountConfig {
 }
 
 /// The accounts; those with problems are left out.
-pub(super) fn accounts(tables: Vec<Section<'_, '_>>, preset: LanePreset) -> Vec<AccountConfig> {
+pub(super) fn accounts(tables: Vec<Section<'_, '_>>, preset: LanePreset, hold: Option<HoldMode>) -> Vec<AccountConfig> {
     let mut owners: BTreeMap<String, String> = BTreeMap::new();
-    tables.into_iter().filter_map(|table| account(table, preset, &mut owners)).collect()
+    tables.into_iter().filter_map(|table| account(table, preset, hold, &mut owners)).collect()
 }
 
 fn account(
     mut table: Section<'_, '_>,
     preset: LanePreset,
+    hold: Option<HoldMode>,
     owners: &mut BTreeMap<String, String>,
 ) -> Option<AccountConfig> {
     let address = table.required("address").and_then(|found| parse_address(&table, found));
@@ -77,7 +80,7 @@ fn account(
     }
     let provider = match table.word("provider", &kinds).map(|f| f.value) {
         Some(false) => embedded(&mut table, address.as_ref()),
-        Some(true) => network(&mut table, &name),
+        Some(true) => network(&mut table, &name, hold),
         None => {
             for key in NETWORK_KEYS {
                 table.has(key);
@@ -136,7 +139,7 @@ fn embedded(table: &mut Section<'_, '_>, address: Option<&(Address, Origin)>) ->
     Some(Provider::Embedded)
 }
 
-fn network(table: &mut Section<'_, '_>, address: &str) -> Option<Provider> {
+fn network(table: &mut Section<'_, '_>, address: &str, hold: Option<HoldMode>) -> Option<Provider> {
     let ca = table.path("ca");
     if let Some(found) = &ca {
         files::readable(table.source(), found);
@@ -146,7 +149,7 @@ fn network(table: &mut Section<'_, '_>, address: &str) -> Option<Provider> {
     let smtp = endpoint(table.section("smtp"), &SMTP_PORTS, ca.as_ref());
     let imap_user = table.filled("imap_user").map_or_else(|| address.to_owned(), |f| f.value);
     let smtp_user = table.filled("smtp_user").map_or_else(|| imap_user.clone(), |f| f.value);
-    let secret = secret(table);
+    let secret = auth(table, hold);
     Some(Provider::Network(Box::new(Network { imap: imap?, imap_user, smtp: smtp?, smtp_user, secret: secret? })))
 }
 
@@ -185,13 +188,50 @@ fn endpoint(mut table: Section<'_, '_>, ports: &Ports, ca: Option<&PathBuf>) -> 
     Some(Endpoint { host: host?.value, port, tls, ca: own_ca.map(|f| f.value).or_else(|| ca.cloned()) })
 }
 
+/// How the gateway signs in: with a stored password, or with each session's
+/// own login.
+fn auth(table: &mut Section<'_, '_>, hold: Option<HoldMode>) -> Option<SecretSource> {
+    let own = table.word("auth", &[("stored", false), ("login", true)]);
+    match own {
+        Some(Found { value: true, at }) => {
+            for key in SECRET_KEYS {
+                if table.has(key) {
+                    let at = table.at(key);
+                    let message =
+                        "stands beside auth = \"login\", which stores no password: each session brings its own";
+                    table.source().problem(&at, message);
+                }
+            }
+            if let Some(mode @ (HoldMode::External | HoldMode::All)) = hold {
+                let mode = if mode == HoldMode::All { "all" } else { "external" };
+                let message = format!(
+                    "\"login\" can't be used with hold.mode = \"{mode}\": what is held is sent later, with a stored \
+                     password; use auth = \"stored\" or hold.mode = \"ai\""
+                );
+                table.source().problem(&at, message);
+            }
+            Some(SecretSource::Login)
+        }
+        Some(Found { value: false, .. }) => secret(table),
+        // A word that isn't known is a problem of its own.
+        None if table.has("auth") => {
+            for key in SECRET_KEYS {
+                table.has(key);
+            }
+            None
+        }
+        None => secret(table),
+    }
+}
+
 fn secret(table: &mut Section<'_, '_>) -> Option<SecretSource> {
     let inline = table.filled("password");
     let file = table.path("password_file");
     let command = table.list("password_command");
-    let count = ["password", "password_file", "password_command"].into_iter().filter(|key| table.has(key)).count();
+    let count = SECRET_KEYS.into_iter().filter(|key| table.has(key)).count();
     if count != 1 {
-        let message = "exactly one of password, password_file and password_command is needed";
+        let message = "exactly one of password, password_file and password_command is needed, \
+                       or auth = \"login\" where nothing may be stored";
         table.source().problem(&table.here(), message);
         return None;
     }

@@ -136,6 +136,17 @@ pub struct AccountConfig {
     pub connections: usize,
 }
 
+impl AccountConfig {
+    /// Whether the gateway itself can sign in at the provider. Without it
+    /// there are no keys, and nothing is held.
+    pub fn stores_secret(&self) -> bool {
+        match &self.provider {
+            Provider::Embedded => true,
+            Provider::Network(network) => network.secret != SecretSource::Login,
+        }
+    }
+}
+
 /// One connection watches, one reads bodies, one serves a passed-through
 /// mailbox.
 pub const MIN_CONNECTIONS: usize = 3;
@@ -197,6 +208,9 @@ pub enum SecretSource {
     File(PathBuf),
     /// First line of a command's output; arguments as given, no shell.
     Command(Vec<String>),
+    /// Nothing is stored: each session signs in with the person's own login
+    /// at the provider (`auth = "login"`).
+    Login,
 }
 
 impl std::fmt::Debug for SecretSource {
@@ -205,6 +219,7 @@ impl std::fmt::Debug for SecretSource {
             SecretSource::Inline(_) => f.write_str("Inline(…)"),
             SecretSource::File(p) => write!(f, "File({})", p.display()),
             SecretSource::Command(c) => write!(f, "Command({})", c.first().map_or("", |s| s)),
+            SecretSource::Login => f.write_str("Login"),
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     if tables.is_empty() {
         top.source().note(None, "account", "at least one [[account]] is needed");
     }
-    let accounts = account::accounts(tables, preset);
+    let accounts = account::accounts(tables, preset, hold);
     embedded_stays_here(&top, &listen, &accounts);
     top.finish();
     Some(Config {

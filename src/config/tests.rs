@@ -282,3 +282,35 @@ fn inline_passwords_show_in_no_debug_output() {
     let problems = load(Some(&file), &Env::new(), &Overrides::default()).unwrap_err();
     assert!(problems.to_string().contains("every user can read this file"));
 }
+
+/// An account whose people bring their own login.
+fn own_login() -> String {
+    REAL.replace("password_command = [\"printf\", \"x\"]", "auth = \"login\"")
+}
+
+#[test]
+fn an_account_may_store_no_password() {
+    let config = read(&own_login()).unwrap();
+    let account = &config.accounts[0];
+    let Provider::Network(n) = &account.provider else { panic!() };
+    assert!(n.secret == SecretSource::Login && !account.stores_secret());
+    let stored = read(&REAL.replace("password_command", "auth = \"stored\"\npassword_command")).unwrap();
+    assert!(stored.accounts[0].stores_secret());
+}
+
+#[test]
+fn an_account_without_a_password_takes_nothing_that_needs_one() {
+    for key in ["password = \"x\"", "password_file = \"x\"", "password_command = [\"x\"]"] {
+        let said = refused(&format!("{}{key}\n", own_login()));
+        let name = key.split(' ').next().unwrap();
+        assert!(said.contains(name) && said.contains("stands beside auth = \"login\""), "{said}");
+    }
+    for mode in ["external", "all"] {
+        let said = refused(&format!("{}[hold]\nmode = \"{mode}\"\n", own_login()));
+        assert!(said.contains(&format!("hold.mode = \"{mode}\"")) && said.contains("auth"), "{said}");
+    }
+    assert!(refused(&own_login().replace("\"login\"", "\"client\"")).contains("is none of \"stored\", \"login\""));
+    let without = refused(&own_login().replace("auth = \"login\"", "auth = \"stored\""));
+    assert!(without.contains("exactly one of"), "{without}");
+    assert!(refused(&format!("{LEAST}auth = \"login\"\n")).contains("means nothing for the embedded provider"));
+}

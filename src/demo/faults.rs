@@ -23,6 +23,9 @@ pub enum ImapEffect {
     Bad(String),
     /// `* BYE text`, then the connection ends.
     Bye(String),
+    /// The tagged answer is `BAD` with the first text, then `* BYE` with the
+    /// second and the end, as where a provider throttles.
+    BadAndBye(String, String),
     /// The connection ends without a word.
     Drop,
     /// The command is carried out, but the connection ends after this many
@@ -127,6 +130,8 @@ struct Rules {
     body_change: Option<(BodyChange, bool)>,
     /// Renderings so far.
     rendered: usize,
+    /// Most connections that may sign in.
+    most_connections: Option<usize>,
     hidden_imap: BTreeSet<String>,
     hidden_smtp: BTreeSet<String>,
     /// Commands as they came, where they are kept.
@@ -179,6 +184,16 @@ impl Faults {
     /// Whether every login is refused, right password or not.
     pub fn reject_auth(&self, on: bool) {
         self.rules().reject_auth = on;
+    }
+
+    /// Refuses the login of a connection beyond so many; without it the
+    /// character's own limit counts.
+    pub fn limit_connections(&self, most: Option<usize>) {
+        self.rules().most_connections = most;
+    }
+
+    pub(crate) fn connection_limit(&self) -> Option<usize> {
+        self.rules().most_connections
     }
 
     /// How many IMAP connections are open.

@@ -8,6 +8,7 @@
 //! It is a provider for the demo and for tests. Mailboxes live in memory (and
 //! are mirrored to the folder), so it is no place for a real archive.
 
+pub mod character;
 pub mod client;
 pub mod faults;
 pub mod provider;
@@ -16,6 +17,7 @@ mod dates;
 mod disk;
 mod frame;
 mod imap;
+mod labels;
 mod mime;
 mod samples;
 mod smtp;

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::character::Character;
 use super::dates::InternalDate;
 use super::faults::Faults;
 use super::state::{Shared, State, User};
@@ -35,8 +36,10 @@ pub struct Options {
     pub smtp: SocketAddr,
     /// Whether the first user, where new, gets the sample mail.
     pub samples: bool,
-    /// What IMAP offers.
+    /// What IMAP offers, where the character is the plain one.
     pub capabilities: Caps,
+    /// Whose conduct it shows.
+    pub character: Character,
 }
 
 /// IMAP extensions that can be left out. The rest is always there.
@@ -60,7 +63,15 @@ impl Default for Options {
     /// No user, memory only, free ports on 127.0.0.1, no samples.
     fn default() -> Options {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Options { users: Vec::new(), folder: None, imap: any, smtp: any, samples: false, capabilities: Caps::default() }
+        Options {
+            users: Vec::new(),
+            folder: None,
+            imap: any,
+            smtp: any,
+            samples: false,
+            capabilities: Caps::default(),
+            character: Character::Plain,
+        }
     }
 }
 
@@ -115,7 +126,8 @@ impl Provider {
         let mut state = State::default();
         for (login, password) in &options.users {
             let login = login.to_lowercase();
-            let mut user = User::open(&login, password.clone(), options.folder.as_deref())?;
+            let mut user =
+                User::with_character(options.character, password.clone(), options.folder.as_deref(), &login)?;
             if options.samples && state.users.is_empty() && user.is_new() {
                 samples::seed(&mut user, InternalDate::now().unix).map_err(io::Error::other)?;
             }
@@ -123,7 +135,7 @@ impl Provider {
         }
         let (imap, smtp) = (TcpListener::bind(options.imap).await?, TcpListener::bind(options.smtp).await?);
         let (imap_addr, smtp_addr) = (imap.local_addr()?, smtp.local_addr()?);
-        let shared = Arc::new(Shared::new(state, options.capabilities));
+        let shared = Arc::new(Shared::new(state, options.capabilities, options.character));
         let stopping = watch::Sender::new(false);
         let listeners = vec![
             tokio::spawn(listen(imap, shared.clone(), stopping.subscribe(), imap::serve)),
@@ -179,7 +191,12 @@ impl Provider {
     pub fn put(&self, user: &str, mailbox: &str, octets: impl AsRef<[u8]>, flags: &[&str]) -> u32 {
         let flags = flags.iter().map(|f| (*f).to_owned()).collect();
         let octets = Arc::from(octets.as_ref());
-        let added = self.shared.lock().user(user).map(|u| u.add(mailbox, octets, flags, InternalDate::now()));
+        let labels = self.shared.character.labels();
+        let added = self.shared.lock().user(user).map(|u| {
+            let added = u.add(mailbox, octets, flags, InternalDate::now())?;
+            u.after_add(labels, mailbox, added.1);
+            Ok::<_, super::state::Refusal>(added)
+        });
         self.shared.wake();
         match added {
             Some(Ok((_, uid))) => uid,

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use super::character::Character;
 use super::dates::InternalDate;
 use super::disk::Disk;
 use super::faults::Faults;
@@ -97,6 +98,7 @@ pub(crate) struct Shared {
     pub(crate) freeze: watch::Sender<u64>,
     pub(crate) faults: Faults,
     pub(crate) caps: Caps,
+    pub(crate) character: Character,
 }
 
 /// The part behind the lock.
@@ -108,7 +110,7 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    pub(crate) fn new(state: State, caps: Caps) -> Shared {
+    pub(crate) fn new(state: State, caps: Caps, character: Character) -> Shared {
         Shared {
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
@@ -116,6 +118,7 @@ impl Shared {
             freeze: watch::Sender::new(0),
             faults: Faults::default(),
             caps,
+            character,
         }
     }
 
@@ -165,9 +168,20 @@ fn valid_name(name: &str) -> bool {
 }
 
 impl User {
-    /// A user with INBOX and the special-use mailboxes, or what the folder of
-    /// an earlier start holds.
+    /// A user of the plain provider.
+    #[cfg(test)]
     pub(crate) fn open(login: &str, password: String, folder: Option<&Path>) -> io::Result<User> {
+        User::with_character(Character::Plain, password, folder, login)
+    }
+
+    /// A user with INBOX and the mailboxes of the character, or what the
+    /// folder of an earlier start holds.
+    pub(crate) fn with_character(
+        character: Character,
+        password: String,
+        folder: Option<&Path>,
+        login: &str,
+    ) -> io::Result<User> {
         let disk = folder.map(|f| Disk::open(f, login)).transpose()?;
         let mut user =
             User { password, next_validity: 0, mailboxes: BTreeMap::new(), subscribed: BTreeSet::new(), disk: None };
@@ -176,8 +190,11 @@ impl User {
         }
         user.disk = disk;
         if user.mailboxes.is_empty() {
-            for name in std::iter::once("INBOX").chain(SPECIAL.iter().map(|(name, _)| *name)) {
-                let made = user.fresh_mailbox();
+            for name in std::iter::once("INBOX").chain(character.mailboxes().iter().map(|(name, _)| *name)) {
+                let mut made = user.fresh_mailbox();
+                if character.labels() {
+                    made.recent_from = u32::MAX;
+                }
                 user.mailboxes.insert(name.to_owned(), made);
                 user.subscribed.insert(name.to_owned());
             }
@@ -304,6 +321,16 @@ impl User {
         }
         self.mailboxes.insert(to, made);
         self.save()
+    }
+
+    /// Where mailboxes are labels: a message came under one.
+    pub(crate) fn after_add(&mut self, labels: bool, name: &str, uid: u32) {
+        if labels
+            && let Ok(mailbox) = self.mailbox(name)
+            && let Some(message) = mailbox.find(uid).cloned()
+        {
+            self.labelled(&canonical(name), &message);
+        }
     }
 
     /// Adds a message; answers UIDVALIDITY and UID.

@@ -30,6 +30,14 @@ impl Action {
         }
     }
 
+    /// Whether carrying it out hands a message to the provider's submission.
+    pub fn sends(self) -> bool {
+        match self {
+            Action::SendEmail | Action::ForwardExternal => true,
+            Action::DeletePermanent => false,
+        }
+    }
+
     /// What precedes the payload under the hash and the signature. No prefix
     /// is the start of another.
     pub fn prefix(self) -> &'static [u8] {

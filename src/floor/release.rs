@@ -33,13 +33,18 @@ pub struct Used {
 }
 
 impl Release {
-    /// From a receipt. It must be for `send_email`, unexpired at `now` (the
-    /// later of the clock and the last ledger entry), and name exactly
-    /// `envelope`.
-    pub fn from_receipt(verified: Verified, now: i64, envelope: &Envelope) -> Result<Release, ReceiptError> {
+    /// From a receipt. It must be for `action`, what is about to be carried
+    /// out and an action that sends; unexpired at `now` (the later of the
+    /// clock and the last ledger entry); and name exactly `envelope`.
+    pub fn from_receipt(
+        verified: Verified,
+        action: Action,
+        now: i64,
+        envelope: &Envelope,
+    ) -> Result<Release, ReceiptError> {
         let p = verified.payload();
-        if p.action != Action::SendEmail {
-            return Err(ReceiptError::Action { found: p.action, expected: Action::SendEmail });
+        if p.action != action || !p.action.sends() {
+            return Err(ReceiptError::Action { found: p.action, expected: action });
         }
         if p.envelope != *envelope {
             return Err(ReceiptError::Payload(Mismatch::Envelope));

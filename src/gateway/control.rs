@@ -245,7 +245,7 @@ impl ControlError {
             ControlError::Accounts(e) => match e {
                 AccountsError::NoAccount(_) => names::NO_ACCOUNT,
                 AccountsError::NoKey(_) => names::NO_KEY,
-                AccountsError::Name | AccountsError::TooMany => names::INVALID,
+                AccountsError::Name | AccountsError::TooMany | AccountsError::NoSecret(_) => names::INVALID,
                 AccountsError::Random(_) | AccountsError::Store(_) => names::IO,
             },
             ControlError::Hold(e) => match e {

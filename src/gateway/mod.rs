@@ -158,7 +158,7 @@ impl Gateway {
             hostname: config.hostname.clone(),
             timing,
         });
-        let sent = person_sent(core.store.clone());
+        let sent = person_sent(core.store.clone(), mirrors.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
@@ -295,12 +295,14 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
 }
 
 /// Notes who a person writes to; this is evidence for later mail from there.
-fn person_sent(store: Arc<dyn Store>) -> smtp::PersonSent {
+fn person_sent(store: Arc<dyn Store>, mirrors: HashMap<AccountId, Arc<Mirror>>) -> smtp::PersonSent {
     Arc::new(move |account, recipients| {
         let (store, account, recipients) = (store.clone(), account.clone(), recipients.to_vec());
+        let mirror = mirrors.get(&account).cloned();
         tokio::spawn(async move {
             let now = imap::perceiving::now();
             let done = write(&*store, move |w| {
+                let mut records = Vec::with_capacity(recipients.len());
                 for text in &recipients {
                     let Ok(address) = crate::mail::address::Address::parse(text) else { continue };
                     let canonical = address.canonical();
@@ -309,11 +311,14 @@ fn person_sent(store: Arc<dyn Store>) -> smtp::PersonSent {
                     let mut record = stored.unwrap_or_else(|| CorrespondentRecord::new(&canonical));
                     record.saw_sent(now, false, None);
                     put_json(w, Table::Correspondent, &key, &record)?;
+                    records.push(record);
                 }
-                Ok::<(), StoreError>(())
+                Ok::<_, StoreError>(records)
             });
-            if let Err(e) = done.await {
-                tracing::warn!("a correspondent was not noted: {e}");
+            match (done.await, mirror) {
+                (Ok(records), Some(mirror)) => mirror.learn(&records),
+                (Ok(_), None) => {}
+                (Err(e), _) => tracing::warn!("a correspondent was not noted: {e}"),
             }
         });
     })

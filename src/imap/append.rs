@@ -61,6 +61,7 @@ impl Session {
         let Ok((_, command)) = CommandCodec::default().decode(&whole) else {
             return Err(Fail::Bad("the command is not well formed".into()));
         };
+        self.note_asked(&command.body);
         self.permit(&command.body)?;
         let CommandBody::Append { mailbox, flags, date, .. } = &command.body else {
             return Err(Fail::Bad("not an APPEND".into()));

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::account::AccountId;
 use crate::config::{AccountConfig, Config, Provider};
 use crate::lane::{LANES, Lane, Thresholds};
-use crate::perceive::AccountFacts;
+use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
 use super::lanes::{LaneMap, Place};
@@ -78,6 +78,9 @@ pub struct State {
     pub doubted: BTreeSet<UpstreamUid>,
     /// What works with this provider; known after the first connection.
     pub offers: Offers,
+    /// Flags that can be changed for good in the provider's INBOX, `\*` among
+    /// them where any keyword can; known after the first connection.
+    pub permanent: Vec<String>,
     interned: HashMap<Vec<Box<str>>, Flags>,
 }
 
@@ -154,7 +157,13 @@ impl State {
     /// Every keyword in use, those of the lanes included.
     pub fn keywords(&self) -> BTreeSet<String> {
         let used = self.interned.keys().flatten().filter(|f| !f.starts_with('\\')).map(|f| f.to_string());
-        used.chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+        let permanent = self.permanent.iter().filter(|f| !f.starts_with('\\')).cloned();
+        used.chain(permanent).chain(LANES.iter().filter_map(|l| l.keyword()).map(str::to_owned)).collect()
+    }
+
+    /// Whether the provider keeps this keyword: RFC 9051 §7.1, PERMANENTFLAGS.
+    pub fn keeps(&self, keyword: &str) -> bool {
+        self.permanent.iter().any(|f| f == "\\*" || f.eq_ignore_ascii_case(keyword))
     }
 
     /// Rises when a message has flags that no message had before.
@@ -308,6 +317,8 @@ pub struct Mirror {
     /// Held while a client's own message enters INBOX, so that the watcher
     /// doesn't take it for new mail.
     pub arrivals: tokio::sync::Mutex<()>,
+    /// The names of everyone that the person wrote to.
+    names: Mutex<KnownNames>,
     pub(super) store: Arc<dyn Store>,
     pub(super) state: Mutex<State>,
     pub(super) health: watch::Sender<Health>,
@@ -330,6 +341,7 @@ impl Mirror {
         pool: Pool,
     ) -> Result<(Arc<Mirror>, mpsc::Receiver<Op>), StoreError> {
         let state = load_state(&*store, &account)?;
+        let names = load_names(&*store, &account)?;
         let (ops, receiver) = mpsc::channel(OPS_QUEUE);
         let facts = AccountFacts {
             addresses: std::iter::once(settings.address.clone()).chain(settings.aliases.iter().cloned()).collect(),
@@ -344,6 +356,7 @@ impl Mirror {
             max_message_bytes: config.max_message_bytes,
             pool,
             arrivals: tokio::sync::Mutex::new(()),
+            names: Mutex::new(names),
             store,
             state: Mutex::new(state),
             health: watch::Sender::new(Health::Starting),
@@ -358,6 +371,17 @@ impl Mirror {
     /// The state, locked for a short look or change.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names of everyone that the person wrote to, locked for a short look.
+    pub(super) fn names(&self) -> MutexGuard<'_, KnownNames> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what is known of correspondents, after it became durable.
+    pub fn learn(&self, records: &[CorrespondentRecord]) {
+        let mut names = self.names();
+        records.iter().for_each(|record| names.learn(record));
     }
 
     /// Whether mail that was there before the first sync is perceived too.
@@ -417,6 +441,17 @@ impl Mirror {
     }
 }
 
+fn load_names(store: &dyn Store, account: &AccountId) -> Result<KnownNames, StoreError> {
+    read(store, |r| {
+        let mut names = KnownNames::default();
+        rows::for_each(r, Table::Correspondent, &rows::account_prefix(account), |_, v| {
+            names.learn(&from_json(Table::Correspondent, v)?);
+            Ok(())
+        })?;
+        Ok::<_, StoreError>(names)
+    })
+}
+
 fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreError> {
     read(store, |r| {
         let mut state = State {
@@ -431,6 +466,7 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             placements: HashMap::new(),
             doubted: BTreeSet::new(),
             offers: Offers::default(),
+            permanent: Vec::new(),
             interned: HashMap::new(),
         };
         let none = state.intern([]);

@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod answer;
 pub mod append;
+pub mod asked;
 pub mod copy;
 pub mod correct;
 pub mod encode;
@@ -33,6 +34,7 @@ pub mod search;
 pub mod section;
 pub mod select;
 pub mod session;
+mod sign_in;
 pub mod store;
 pub mod sync;
 pub mod timing;

@@ -54,7 +54,8 @@ pub fn trace(mirror: &Mirror, arrived: &Arrived, octets: &[u8]) -> Result<Trace,
             let key = rows::correspondent_key(&mirror.account, &sender.address.canonical());
             let record: Option<CorrespondentRecord> =
                 read(&*mirror.store, |r| get_json(r, Table::Correspondent, &key))?;
-            record.map_or_else(Context::default, |r| Context::from_history(&r))
+            let context = record.map_or_else(Context::default, |r| Context::from_history(&r));
+            context.with_names_like(&mirror.names(), &sender)
         }
     };
     let input = PerceiveInput {

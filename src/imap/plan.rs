@@ -145,7 +145,8 @@ impl Plan {
         }
         let (written, bumps) = (Arc::new(std::mem::take(&mut self.rows)), std::mem::take(&mut self.bumps));
         let account = self.account.clone();
-        write(&*mirror.store, move |w| {
+        let records = write(&*mirror.store, move |w| {
+            let mut records = Vec::with_capacity(bumps.len());
             for (table, key, value) in written.iter() {
                 match value {
                     Some(v) => w.put(*table, key, v)?,
@@ -158,10 +159,12 @@ impl Plan {
                 let mut record = stored.unwrap_or_else(|| CorrespondentRecord::new(&bump.address));
                 (bump.change)(&mut record);
                 put_json(w, Table::Correspondent, &key, &record)?;
+                records.push(record);
             }
-            Ok::<(), StoreError>(())
+            Ok::<_, StoreError>(records)
         })
         .await?;
+        mirror.learn(&records);
         self.apply(&mut mirror.state());
         mirror.announce();
         Ok(())

@@ -2,8 +2,9 @@
 //! by EXAMINE and PEEK, and mailboxes that pass through.
 //!
 //! Promises: never more connections than the limit (the watching one
-//! included), an idle client costs none. Doesn't know: what is asked over
-//! them.
+//! included), an idle client costs none; where no secret is stored, every
+//! connection is opened with the login of a session that lives. Doesn't know:
+//! what is asked over them.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -13,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use zeroize::Zeroizing;
 
-use crate::account::{AccountId, Accounts};
+use crate::account::{AccountId, Accounts, Logins};
 use crate::config::{MIN_CONNECTIONS, Network};
 use crate::upstream::imap::{Connection, ImapError, ImapTarget, Outcome};
 
@@ -27,6 +29,12 @@ const SURELY_ALIVE: Duration = Duration::from_secs(2);
 /// storm of logins is how accounts get locked.
 const REFUSED_PAUSE: Duration = Duration::from_secs(20);
 
+/// Why there is no connection where nobody brought a login.
+const NOBODY: &str = "nobody is signed in, and no password is stored for the account";
+/// How often a session that waits tries to sign in where the provider has too
+/// many connections already.
+const LIMIT_TRIES: u32 = 4;
+
 /// Why there is no connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
@@ -36,6 +44,37 @@ pub enum PoolError {
     /// The provider can't be reached or refuses our login.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// Why a session's own login opens nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ProveError {
+    /// The provider doesn't take it.
+    #[error("{0}")]
+    Refused(String),
+    /// The provider can't say now, for a reason of RFC 5530 §3.
+    #[error("{1}")]
+    NotNow(&'static str, String),
+    /// It could not be asked.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
+/// The codes of RFC 5530 §3 that a sign-in passes on as the provider gave them.
+const NOT_NOW: [&str; 5] = ["UNAVAILABLE", "LIMIT", "INUSE", "SERVERBUG", "CONTACTADMIN"];
+
+impl From<OpenError> for ProveError {
+    fn from(e: OpenError) -> ProveError {
+        let text = e.to_string();
+        match e {
+            OpenError::Imap(ImapError::Auth { text }) => ProveError::Refused(text),
+            OpenError::Imap(ImapError::No { code: Some(code), text }) => {
+                let known = NOT_NOW.into_iter().find(|known| code.eq_ignore_ascii_case(known.as_bytes()));
+                ProveError::NotNow(known.unwrap_or("UNAVAILABLE"), text)
+            }
+            OpenError::Imap(_) | OpenError::Late => PoolError::Unavailable(text).into(),
+        }
+    }
 }
 
 impl From<PoolError> for OpError {
@@ -80,6 +119,8 @@ pub struct Pool {
     account: AccountId,
     network: Network,
     accounts: Arc<Accounts>,
+    /// Of an account without a stored secret.
+    logins: Option<Arc<Logins>>,
     permits: Arc<Semaphore>,
     shelf: Arc<Shelf>,
     timing: Timing,
@@ -177,10 +218,12 @@ impl Pool {
     /// one included.
     pub fn new(account: AccountId, network: Network, accounts: Arc<Accounts>, limit: usize, timing: Timing) -> Pool {
         let permits = Arc::new(Semaphore::new(limit.max(MIN_CONNECTIONS) - 1));
+        let logins = accounts.logins(&account).cloned();
         Pool {
             account,
             network,
             accounts,
+            logins,
             permits,
             shelf: Arc::default(),
             timing,
@@ -194,35 +237,81 @@ impl Pool {
         &self.timing
     }
 
-    /// Opens a connection outside the pool (for the watcher).
-    pub async fn open(&self) -> Result<Connection, PoolError> {
+    /// The sessions with their own login, where no secret is stored.
+    pub fn logins(&self) -> Option<&Arc<Logins>> {
+        self.logins.as_ref()
+    }
+
+    /// Tries a session's own login at the provider; where it is accepted, the
+    /// connection. It takes its place among the others'.
+    pub async fn prove(&self, password: &Zeroizing<String>) -> Result<Lease, ProveError> {
+        let age = self.shelf.age.load(Ordering::SeqCst);
+        let permit = self.place().await?;
+        let connection = self.open_with(password.clone()).await?;
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(self.lend(connection, Selected::Nothing, permit, age))
+    }
+
+    /// After one password was proven: sessions with another one prove theirs
+    /// again. Otherwise a password that was changed would live on with the
+    /// connections of the new one.
+    pub async fn prove_others(&self, password: &str) {
+        let Some(logins) = &self.logins else { return };
+        for other in logins.others(password) {
+            match self.prove(&other).await {
+                Ok(lease) => lease.give_back(),
+                Err(ProveError::Refused(_)) => logins.refused(&other),
+                Err(ProveError::NotNow(..) | ProveError::Pool(_)) => {}
+            }
+        }
+    }
+
+    /// Opens the watching connection, outside the pool. Sessions whose own
+    /// login the provider refuses here end.
+    pub async fn open_to_watch(&self) -> Result<Connection, PoolError> {
+        let Some(logins) = &self.logins else { return self.open().await };
+        loop {
+            let password = logins.newest().ok_or_else(|| PoolError::Unavailable(NOBODY.into()))?;
+            match self.open_with(password.clone()).await {
+                Ok(connection) => return Ok(connection),
+                Err(OpenError::Imap(ImapError::Auth { .. })) => logins.refused(&password),
+                Err(e) => return Err(PoolError::Unavailable(e.to_string())),
+            }
+        }
+    }
+
+    /// Opens a connection.
+    async fn open(&self) -> Result<Connection, PoolError> {
         if let Some((when, why)) = &*self.refused.lock().unwrap_or_else(PoisonError::into_inner)
             && when.elapsed() < REFUSED_PAUSE.min(self.timing.retry_most)
         {
             return Err(PoolError::Unavailable(why.clone()));
         }
-        let late = || PoolError::Unavailable("the provider did not answer in time".into());
-        let opened = tokio::time::timeout(self.timing.open, self.log_in()).await.map_err(|_| late())?;
-        let (connection, refused) = match opened {
+        let password = match &self.logins {
+            Some(logins) => logins.newest().ok_or_else(|| PoolError::Unavailable(NOBODY.into())),
+            None => {
+                let stored = self.accounts.password(&self.account).await;
+                stored.map(Zeroizing::new).map_err(|e| PoolError::Unavailable(e.to_string()))
+            }
+        };
+        let (connection, refused) = match self.open_with(password?).await {
             Ok(connection) => (Ok(connection), None),
             Err(e) => {
                 let why = e.to_string();
                 let refused = matches!(e, OpenError::Imap(ImapError::Auth { .. }));
-                (Err(PoolError::Unavailable(why.clone())), refused.then(|| (Instant::now(), why)))
+                let limit = matches!(&e, OpenError::Imap(e) if e.is_limit());
+                let failed = if limit { PoolError::Limit } else { PoolError::Unavailable(why.clone()) };
+                (Err(failed), refused.then(|| (Instant::now(), why)))
             }
         };
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
         connection
     }
 
-    async fn log_in(&self) -> Result<Connection, OpenError> {
-        let password = self.accounts.password(&self.account).await?;
-        let target = ImapTarget {
-            endpoint: self.network.imap.clone(),
-            user: self.network.imap_user.clone(),
-            password: password.into(),
-        };
-        let mut connection = Connection::open(&target).await?;
+    async fn open_with(&self, password: Zeroizing<String>) -> Result<Connection, OpenError> {
+        let target = ImapTarget { endpoint: self.network.imap.clone(), user: self.network.imap_user.clone(), password };
+        let opened = tokio::time::timeout(self.timing.open, Connection::open(&target)).await;
+        let mut connection = opened.map_err(|_| OpenError::Late)??;
         connection.set_deadline(self.timing.answer);
         Ok(connection)
     }
@@ -276,8 +365,50 @@ impl Pool {
                 () = &mut end => return Err(PoolError::Limit),
             };
             drop(waiting);
-            let connection = self.open().await?;
+            let connection = match self.open().await {
+                Ok(connection) => connection,
+                Err(PoolError::Limit) => {
+                    // Other programs hold what the provider allows: the place
+                    // is for whoever waits, a connection may be returned, and
+                    // the provider is asked again a few times.
+                    drop(permit);
+                    turn.set(self.permits.clone().acquire_owned());
+                    let _waiting = Waiting::new(&self.waiting);
+                    tokio::select! {
+                        () = &mut returned => {}
+                        () = tokio::time::sleep(self.timing.queue / LIMIT_TRIES) => {}
+                        () = &mut end => return Err(PoolError::Limit),
+                    }
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
             return Ok(self.lend(connection, Selected::Nothing, permit, age));
+        }
+    }
+
+    /// A place for a connection that is not read from the shelf: an idle one
+    /// gives way.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, PoolError> {
+        let _waiting = Waiting::new(&self.waiting);
+        let mut turn = pin!(self.permits.clone().acquire_owned());
+        let mut end = pin!(tokio::time::sleep(self.timing.queue));
+        loop {
+            let mut returned = pin!(self.shelf.returned.notified());
+            // From here on a return isn't missed.
+            returned.as_mut().enable();
+            tokio::select! {
+                biased;
+                // The semaphore is never closed.
+                permit = &mut turn => return permit.map_err(|_| PoolError::Limit),
+                () = std::future::ready(()), if self.has_idle(true) || self.has_idle(false) => {
+                    if let Some(idle) = self.take_idle(false).or_else(|| self.take_idle(true)) {
+                        return Ok(idle.permit);
+                    }
+                }
+                () = &mut returned => {}
+                () = &mut end => return Err(PoolError::Limit),
+            }
         }
     }
 
@@ -310,6 +441,12 @@ impl Pool {
     /// closes every idle one.
     pub fn sweep(&self, all: bool) {
         self.shelf.list().retain(|i| !all && i.since.elapsed() < self.timing.unused);
+    }
+
+    /// Nobody is signed in any more: idle connections are closed, and those on
+    /// loan will not come back.
+    pub fn deserted(&self) {
+        self.slept();
     }
 
     /// This machine slept: no connection from before is trusted.
@@ -345,9 +482,9 @@ impl Idle {
 #[derive(Debug, thiserror::Error)]
 enum OpenError {
     #[error(transparent)]
-    Secret(#[from] crate::account::SecretError),
-    #[error(transparent)]
     Imap(#[from] ImapError),
+    #[error("the provider did not answer in time")]
+    Late,
 }
 
 /// What a failed command over a lease means to the client.

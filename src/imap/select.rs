@@ -10,6 +10,8 @@ use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::SequenceSet;
 use tokio::io::AsyncWriteExt;
 
+use crate::lane::LANES;
+
 use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
@@ -56,9 +58,15 @@ fn flags_line(state: &State) -> String {
     format!("* FLAGS ({})", flag_list(state))
 }
 
-/// RFC 9051 §7.1, PERMANENTFLAGS; `\*`: clients may make new keywords.
+/// RFC 9051 §7.1, PERMANENTFLAGS: what the provider keeps, and the keywords of
+/// lanes, which are kept here. `\*` where clients may make new keywords.
 fn permanent_line(state: &State) -> String {
-    format!("* OK [PERMANENTFLAGS ({} \\*)] flags are kept", flag_list(state))
+    let ours = |k: &String| LANES.iter().any(|l| l.keyword().is_some_and(|o| o.eq_ignore_ascii_case(k)));
+    let system = SYSTEM_FLAGS.split(' ').filter(|f| has_flag(&state.permanent, f)).map(str::to_owned);
+    let any = state.keeps("\\*").then(|| "\\*".to_owned());
+    let keywords = state.keywords().into_iter().filter(|k| ours(k) || state.keeps(k));
+    let list: Vec<String> = system.chain(keywords).chain(any).collect();
+    format!("* OK [PERMANENTFLAGS ({})] flags are kept", list.join(" "))
 }
 
 impl Viewing {

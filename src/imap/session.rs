@@ -26,7 +26,7 @@ use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
-use super::mirror::{Health, Mirror, OpError};
+use super::mirror::{Mirror, OpError};
 use super::pass::Passing;
 use super::patient::Patient;
 use super::pool::PoolError;
@@ -38,12 +38,8 @@ use super::view::{Audience, Known};
 
 /// A signed-in client may be silent for this long (RFC 9051 §5.4: at least 30 minutes).
 pub const AUTOLOGOUT: Duration = Duration::from_secs(31 * 60);
-/// Failed logins before the connection ends.
-const MAX_LOGIN_FAILURES: u32 = 3;
 /// BAD commands before the connection ends.
 const MAX_BAD: u32 = 50;
-/// Pause after a failed login.
-const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 /// Octets of responses that are collected before they are sent.
 const WRITE_BUFFER: usize = 32 * 1024;
 /// Octets read at once.
@@ -52,9 +48,6 @@ const READ_AT_ONCE: usize = 16 * 1024;
 /// What works whatever the provider can do. IDLE is there by polling where
 /// the provider has none.
 pub const CAPABILITIES: &str = "IMAP4rev1 LITERAL+ SASL-IR ID NAMESPACE IDLE UNSELECT CHILDREN SPECIAL-USE";
-/// A client that signs in before the provider was reached waits so long to
-/// learn what works there.
-const OFFERS_WAIT: Duration = Duration::from_secs(2);
 
 /// What sessions share.
 pub struct Services {
@@ -169,12 +162,12 @@ pub struct Session {
     pub(super) out: Out,
     pub(super) reader: CommandReader,
     pub(super) services: Arc<Services>,
-    login_allowed: bool,
+    pub(super) login_allowed: bool,
     pub(super) signed: Option<Signed>,
     pub(super) selection: Selection,
     /// The FETCH in hand has `RFC822.PEEK`.
     pub(super) rfc822_peek: bool,
-    login_failures: u32,
+    pub(super) login_failures: u32,
     bad: u32,
     ended: bool,
     shutdown: watch::Receiver<bool>,
@@ -260,6 +253,7 @@ impl Session {
         let mut buf = [0u8; READ_AT_ONCE];
         let mut shutdown = self.shutdown.clone();
         let mut revoked = self.signed.as_ref().map(|s| s.principal.revoked.clone());
+        let why_revoked = self.signed.as_ref().map_or("", |s| s.principal.why_revoked());
         let revocation = async {
             match &mut revoked {
                 Some(r) => drop(r.wait_for(|gone| *gone).await),
@@ -274,7 +268,7 @@ impl Session {
             }
             () = tokio::time::sleep(limit) => "silent for too long",
             _ = shutdown.wait_for(|stop| *stop) => "the gateway is stopping",
-            () = revocation => "the key was revoked",
+            () = revocation => why_revoked,
         };
         self.line(&format!("* BYE {bye}")).await?;
         self.out.flush().await?;
@@ -322,6 +316,7 @@ impl Session {
             Ok(([], command)) => (command.tag.as_ref().to_owned(), command),
             _ => return self.undecoded(&raw).await,
         };
+        self.note_asked(&command.body);
         if let Err(e) = sane_names(&command.body) {
             return self.complete(&tag, Err(e)).await;
         }
@@ -404,9 +399,7 @@ impl Session {
             CommandBody::StartTLS => return self.start_tls(tag).await,
             CommandBody::Noop if self.signed.is_none() => return Ok("done".into()),
             CommandBody::Login { username, password } => {
-                let password = String::from_utf8_lossy(password.declassify().as_ref()).into_owned();
-                let user = String::from_utf8_lossy(username.as_ref()).into_owned();
-                return self.sign_in(&user, &password).await;
+                return self.sign_in_octets(username.as_ref(), password.declassify().as_ref()).await;
             }
             CommandBody::Authenticate { mechanism, initial_response } => {
                 let initial = initial_response.as_ref().map(|r| r.declassify().to_vec());
@@ -458,7 +451,7 @@ impl Session {
     }
 
     /// Before the sign-in nothing says which account's provider it will be.
-    fn capability_line(&self) -> String {
+    pub(super) fn capability_line(&self) -> String {
         match (&self.signed, self.login_allowed) {
             (Some(s), _) => {
                 let offers = s.mirror.state().offers;
@@ -469,41 +462,6 @@ impl Session {
             (None, _) if self.out.get_ref().can_start_tls() => format!("{CAPABILITIES} STARTTLS LOGINDISABLED"),
             (None, true) => format!("{CAPABILITIES} AUTH=PLAIN"),
             (None, false) => format!("{CAPABILITIES} LOGINDISABLED"),
-        }
-    }
-
-    async fn sign_in(&mut self, user: &str, password: &str) -> Result<String, Fail> {
-        if self.signed.is_some() {
-            return Err(Fail::Bad("already signed in".into()));
-        }
-        if !self.login_allowed {
-            return Err(Fail::No("PRIVACYREQUIRED", "sign in over TLS".into()));
-        }
-        let Ok(principal) = self.services.accounts.authenticate(user, password) else {
-            self.login_failures += 1;
-            tokio::time::sleep(LOGIN_PAUSE).await;
-            if self.login_failures >= MAX_LOGIN_FAILURES {
-                return Err(Fail::Bye("too many failed logins".into()));
-            }
-            return Err(Fail::No("AUTHENTICATIONFAILED", "user name or key is wrong".into()));
-        };
-        let Some(mirror) = self.services.mirrors.get(&principal.account).cloned() else {
-            return Err(Fail::No("UNAVAILABLE", "the account is not running".into()));
-        };
-        let audience = if principal.role == Role::Agent { Audience::Agents } else { Audience::People };
-        self.signed = Some(Signed { principal, mirror, audience });
-        self.reader.set_authenticated();
-        self.await_offers().await;
-        Ok(format!("[CAPABILITY {}] signed in", self.capability_line()))
-    }
-
-    /// A gateway that has just started may not have met the provider yet.
-    async fn await_offers(&self) {
-        if let Some(signed) = &self.signed {
-            let mut health = signed.mirror.health();
-            let met = health.wait_for(|h| *h != Health::Starting);
-            // Without it, what depends on the provider isn't offered yet.
-            let _ = tokio::time::timeout(OFFERS_WAIT, met).await;
         }
     }
 
@@ -534,8 +492,7 @@ impl Session {
         if !authzid.is_empty() && authzid != user {
             return Err(Fail::No("AUTHORIZATIONFAILED", "nobody may act for another".into()));
         }
-        let (user, password) = (String::from_utf8_lossy(user), String::from_utf8_lossy(password));
-        self.sign_in(&user, &password).await
+        self.sign_in_octets(user, password).await
     }
 
     /// Reads one line outside of commands, without its CRLF.

@@ -67,6 +67,9 @@ impl Session {
         // back with the answer: a message is always in some lane.
         let named: Vec<Lane> = LANES.into_iter().filter(|l| l.keyword().is_some_and(|k| has_flag(&names, k))).collect();
         names.retain(|n| !named.iter().any(|l| l.keyword().is_some_and(|k| k.eq_ignore_ascii_case(n))));
+        // RFC 9051 §7.1, PERMANENTFLAGS: what isn't kept is passed over. A
+        // provider may refuse the whole command for it, the other flags too.
+        names.retain(|n| n.starts_with('\\') || mirror.state().keeps(n));
         let chosen = viewing.resolve(set, uid)?;
         let id = viewing.id;
         let (mut up, mut local, mut old): (Vec<UpstreamUid>, Vec<u32>, Vec<ViewUid>) = Default::default();

@@ -83,7 +83,11 @@ impl Watcher {
     /// Selects INBOX and brings the mirror to what the provider has.
     pub(super) async fn select(&mut self) -> Result<(), WatchError> {
         let selected = self.connection.select(b"INBOX", false).await?;
-        let known = self.mirror.state().uidvalidity;
+        let known = {
+            let mut state = self.mirror.state();
+            state.permanent = strings(&selected.permanent_flags);
+            state.uidvalidity
+        };
         let first = known.is_none();
         let mut rejoin: HashMap<(Option<String>, String, u64), MessageRow> = HashMap::new();
         if known != Some(selected.uidvalidity) {

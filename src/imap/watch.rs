@@ -3,7 +3,9 @@
 //!
 //! Promises: every change of INBOX that a session asks for is issued here, one
 //! after another, so replies and updates can't reorder; a mirror that lost
-//! its connection gets a new one, with growing pauses. Doesn't know: clients.
+//! its connection gets a new one, with growing pauses; where no secret is
+//! stored, there is a connection only while somebody is signed in. Doesn't
+//! know: clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use super::uid::UpstreamUid;
 /// Expunges that come one by one are looked at together, once the provider
 /// paused for this long.
 const QUIET: Duration = Duration::from_millis(30);
+/// What requests are answered where no secret is stored and nobody brought one.
+const NOBODY: &str = "nobody is signed in to the account";
 
 /// Runs until `shutdown` becomes true.
 pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
@@ -30,6 +34,9 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
     // Compared over all connections: the machine may sleep between two.
     let mut sleepless = Sleepless::new(&timing.clock);
     loop {
+        if !await_somebody(&mirror, &mut ops, &mut waiting, &mut shutdown).await {
+            return;
+        }
         let mut lived = None;
         let ended = tokio::select! {
             ended = attempt(&mirror, &mut ops, &mut waiting, &mut sleepless, &mut lived) => ended,
@@ -45,6 +52,7 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
                     _ = shutdown.wait_for(|stop| *stop) => return,
                 }
             }
+            Err(WatchError::Deserted) => continue,
             Err(WatchError::Lost(why)) => why,
         };
         tracing::warn!(account = %mirror.account, "the provider's IMAP connection is gone: {why}");
@@ -61,13 +69,66 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
             mirror.health.send_replace(Health::Starting);
             continue;
         }
+        if is_deserted(&mirror) {
+            continue;
+        }
         mirror.health.send_replace(Health::Down(why.clone()));
         tokio::select! {
             () = answer_all(&mut ops, &mut waiting, &why, Some(pause)) => {}
+            // Another login may open what this one didn't.
+            () = somebody_came_or_went(&mirror) => {}
             _ = shutdown.wait_for(|stop| *stop) => return,
         }
         pause = (pause * 2).min(timing.retry_most);
     }
+}
+
+fn is_deserted(mirror: &Mirror) -> bool {
+    mirror.pool.logins().is_some_and(|logins| logins.none())
+}
+
+/// Where no secret is stored: waits for a session with a login of its own, and
+/// keeps nothing open meanwhile. False when told to stop.
+async fn await_somebody(
+    mirror: &Mirror,
+    ops: &mut mpsc::Receiver<Op>,
+    waiting: &mut Option<Op>,
+    shutdown: &mut watch::Receiver<bool>,
+) -> bool {
+    let Some(logins) = mirror.pool.logins() else { return true };
+    let mut present = logins.present();
+    if *present.borrow_and_update() > 0 {
+        return true;
+    }
+    tracing::info!(account = %mirror.account, "nobody is signed in: the provider is left alone");
+    mirror.health.send_replace(Health::Starting);
+    loop {
+        // Also when one came and went at once.
+        mirror.pool.deserted();
+        tokio::select! {
+            changed = present.changed() => if changed.is_err() { return false },
+            () = answer_all(ops, waiting, NOBODY, None) => return false,
+            _ = shutdown.wait_for(|stop| *stop) => return false,
+        }
+        if *present.borrow_and_update() > 0 {
+            return true;
+        }
+    }
+}
+
+/// Resolves when nobody is signed in any more; never where a secret is stored.
+async fn deserted(mirror: &Mirror) {
+    let Some(logins) = mirror.pool.logins() else { return std::future::pending().await };
+    // The sender lives as long as the account does.
+    let _ = logins.present().wait_for(|present| *present == 0).await;
+}
+
+/// Resolves when the number of sessions with their own login changes; never
+/// where a secret is stored.
+async fn somebody_came_or_went(mirror: &Mirror) {
+    let Some(logins) = mirror.pool.logins() else { return std::future::pending().await };
+    // The sender lives as long as the account does.
+    let _ = logins.present().changed().await;
 }
 
 /// Answers every request that the provider can't be reached, for a while.
@@ -158,6 +219,9 @@ pub(super) enum WatchError {
     /// A person has to change something first.
     #[error("{0}")]
     Refused(String),
+    /// Nobody is signed in any more.
+    #[error("nobody is signed in")]
+    Deserted,
 }
 
 impl From<ImapError> for WatchError {
@@ -179,14 +243,19 @@ async fn attempt(
     sleepless: &mut Sleepless,
     lived: &mut Option<Instant>,
 ) -> Result<(), WatchError> {
-    let connection = mirror.pool.open().await.map_err(|e| WatchError::Lost(e.to_string()))?;
+    let connection = mirror.pool.open_to_watch().await.map_err(|e| WatchError::Lost(e.to_string()))?;
     let mut watcher = Watcher::new(mirror.clone(), connection);
     watcher.prepare().await?;
     watcher.select().await?;
     *lived = Some(Instant::now());
     mirror.health.send_replace(Health::Live);
     tracing::info!(account = %mirror.account, messages = watcher.order.len(), "INBOX is mirrored");
-    watcher.serve(ops, waiting, sleepless).await
+    let ended = watcher.serve(ops, waiting, sleepless).await;
+    if let Err(WatchError::Deserted) = ended {
+        // A provider that doesn't answer loses the connection all the same.
+        let _ = tokio::time::timeout(mirror.pool.timing().alive, watcher.connection.logout()).await;
+    }
+    ended
 }
 
 /// The watching connection and what it knows of sequence numbers.
@@ -214,6 +283,8 @@ enum Woken {
     Op(Op),
     /// Nobody can ask any more.
     Closed,
+    /// The last session with its own login ended.
+    Deserted,
     /// Something has to be looked at, or it is time to.
     Look,
     /// The provider answered IDLE by itself.
@@ -264,6 +335,7 @@ impl Watcher {
                     continue;
                 }
                 Woken::Op(op) => *waiting = Some(op),
+                Woken::Deserted => {}
                 Woken::Look if !idles => self.noop().await?,
                 Woken::Look => {}
             }
@@ -271,6 +343,9 @@ impl Watcher {
                 self.end_idle().await?;
             }
             self.mirror.pool.sweep(false);
+            if is_deserted(&self.mirror) {
+                return Err(WatchError::Deserted);
+            }
             if std::mem::take(&mut self.contradicted) {
                 self.select().await?;
             }
@@ -318,8 +393,12 @@ impl Watcher {
         let timing = self.mirror.pool.timing().clone();
         let renew = tokio::time::sleep(if idles { timing.idle_renew } else { self.mirror.settings.poll });
         tokio::pin!(renew);
+        let mirror = self.mirror.clone();
+        let deserted = deserted(&mirror);
+        tokio::pin!(deserted);
         loop {
             tokio::select! {
+                () = &mut deserted => return Ok(Woken::Deserted),
                 op = ops.recv() => return Ok(op.map_or(Woken::Closed, Woken::Op)),
                 response = self.connection.next_response(), if idles => {
                     if let Some(status) = self.absorb_response(response?)? {

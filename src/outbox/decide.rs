@@ -5,7 +5,6 @@ use super::hold::{ApproveError, Hold, HoldError, HoldId, Intake, Shown, ShownRec
 use super::record::{self, ReceiptRow};
 use super::{MAX_SHOWN, Outbox, SHOWN_TTL_SECONDS};
 use crate::account::{AccountId, KeyId, Role};
-use crate::floor::action::Action;
 use crate::floor::digest::{Hash, to_hex};
 use crate::floor::ledger::{Entry, Event};
 use crate::floor::payload::{Payload, SCHEMA};
@@ -185,6 +184,8 @@ impl Outbox {
                 message_id: old.message_id,
                 subject: old.subject,
                 reason: old.reason,
+                action: old.action,
+                lineage: old.lineage,
             };
             insert(w, again.clone(), intake, ttl, clock)
         })
@@ -278,7 +279,7 @@ fn payload(gateway_id: &str, hold: &Hold, shown: &ShownRecord, upstream: (String
         schema: SCHEMA,
         gateway_id: gateway_id.to_owned(),
         account: hold.account.to_string(),
-        action: Action::SendEmail,
+        action: hold.action,
         hold_id: hold.id.to_string(),
         submitter_key: hold.key.as_str().to_owned(),
         upstream_host: upstream.0,

@@ -14,7 +14,7 @@ use super::failpoint;
 use super::hold::{Hold, HoldError};
 use super::record;
 use super::route::RouteError;
-use crate::floor::action::Action;
+use crate::account::SecretError;
 use crate::floor::envelope::{BodyType, Envelope};
 use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::Expect;
@@ -112,7 +112,7 @@ impl Outbox {
         .map_err(|e| Stop::for_now(e.to_string()))?;
         let row = row.ok_or_else(|| Stop::for_good("there is no receipt"))?;
         let expect = Expect {
-            action: Action::SendEmail,
+            action: hold.action,
             message: Some((hold.blob.0, hold.length)),
             envelope: Some(&hold.envelope),
             account: Some(hold.account.as_str()),
@@ -126,7 +126,7 @@ impl Outbox {
             .receipt
             .verify(&self.verifying_keys(), &expect)
             .and_then(|verified| row.receipt.check_ledger(entry.as_ref()).map(|()| verified))
-            .and_then(|verified| Release::from_receipt(verified, now, &hold.envelope));
+            .and_then(|verified| Release::from_receipt(verified, hold.action, now, &hold.envelope));
         let release = checked.map_err(|e| Stop::for_good(format!("the receipt does not cover it: {e}")))?;
         Ok((release, row.receipt.payload_hash))
     }
@@ -240,7 +240,8 @@ impl Stop {
 impl From<RouteError> for Stop {
     fn from(error: RouteError) -> Self {
         match &error {
-            RouteError::NoAccount => Stop::for_good(error.to_string()),
+            // Also mail that was held while a password was still stored.
+            RouteError::NoAccount | RouteError::Secret(SecretError::OwnLogin) => Stop::for_good(error.to_string()),
             RouteError::NoProvider | RouteError::Secret(_) => Stop::for_now(error.to_string()),
             RouteError::Submission(inner) => Stop::from_submission(inner),
         }

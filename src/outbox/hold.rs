@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::lineage::Lineage;
 use crate::account::{AccountId, KeyId, Role};
+use crate::floor::action::Action;
 use crate::floor::envelope::Envelope;
 use crate::floor::hold::Reason;
 use crate::floor::payload::{Payload, PayloadHash};
@@ -78,6 +80,10 @@ pub struct Intake {
     pub subject: Option<String>,
     /// Why it waits.
     pub reason: Reason,
+    /// What the submission is.
+    pub action: Action,
+    /// What it has of an agent's draft.
+    pub lineage: Option<Lineage>,
 }
 
 /// A held submission.
@@ -93,6 +99,11 @@ pub struct Hold {
     pub role: Role,
     /// Why it waits.
     pub reason: Reason,
+    /// What an approval permits.
+    pub action: Action,
+    /// What it has of an agent's draft.
+    #[serde(default)]
+    pub lineage: Option<Lineage>,
     /// Who it goes to.
     pub envelope: Envelope,
     /// The octets: SHA-256.
@@ -145,6 +156,8 @@ impl Hold {
             key: intake.key,
             role: intake.role,
             reason: intake.reason,
+            action: intake.action,
+            lineage: intake.lineage,
             envelope: intake.envelope,
             blob: intake.blob,
             length: intake.length,

@@ -19,8 +19,10 @@
 mod decide;
 mod dispatch;
 pub mod failpoint;
+pub mod forward;
 mod hold;
 mod identity;
+pub mod lineage;
 mod record;
 mod route;
 mod run;

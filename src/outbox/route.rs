@@ -70,10 +70,25 @@ impl Outbox {
         })
     }
 
-    /// A signed-in connection to an account's submission server.
+    /// A connection to an account's submission server, signed in with the
+    /// stored password.
     pub async fn connect(&self, account: &AccountId) -> Result<Submission, RouteError> {
-        let route = self.route(account)?;
         let password = zeroize::Zeroizing::new(self.accounts.password(account).await?);
-        Ok(Submission::connect_within(&route.endpoint, &route.user, &password, self.tuning.timeouts).await?)
+        self.connect_with(account, &password).await
+    }
+
+    /// The same with a password that a session brought, where none is stored.
+    pub async fn connect_with(&self, account: &AccountId, password: &str) -> Result<Submission, RouteError> {
+        let route = self.route(account)?;
+        Ok(Submission::connect_within(&route.endpoint, &route.user, password, self.tuning.timeouts).await?)
+    }
+
+    /// A connection that says what an account's submission server offers; not
+    /// signed in where no password is stored.
+    pub async fn greet(&self, account: &AccountId) -> Result<Submission, RouteError> {
+        if self.accounts.logins(account).is_none() {
+            return self.connect(account).await;
+        }
+        Ok(Submission::greet(&self.route(account)?.endpoint, self.tuning.timeouts).await?)
     }
 }

@@ -40,6 +40,8 @@ async fn try_hold(bench: &Bench, role: Role, envelope: Envelope) -> Result<HoldI
         message_id: None,
         subject: Some("x".to_owned()),
         reason: Reason::AgentKey,
+        action: Action::SendEmail,
+        lineage: None,
     };
     bench.outbox.hold(intake).await
 }

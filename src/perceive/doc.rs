@@ -177,7 +177,7 @@ pub(super) fn is_reply(subject: &str) -> bool {
 }
 
 /// The subject without the marks of replies and forwards.
-fn bare_subject(subject: &str) -> &str {
+pub(super) fn bare_subject(subject: &str) -> &str {
     let mut s = subject.trim();
     for _ in 0..8 {
         let mark = REPLY_MARKS

@@ -19,6 +19,7 @@ mod signals;
 mod text;
 mod time;
 mod words;
+mod written;
 
 use sha2::{Digest, Sha256};
 
@@ -35,6 +36,7 @@ use time::Clock;
 
 pub use context::{CorrespondentRecord, KnownNames};
 pub use offline::OFFLINE_VERSION;
+pub use written::{Written, written};
 
 /// Octets of a message that are read at most, from its start.
 pub const MAX_READ: usize = 512 * 1024;
@@ -101,7 +103,7 @@ pub fn perceive(input: &PerceiveInput<'_>, thresholds: &Thresholds, decision_id:
     let sender = fields.sender();
     let reading = body::read(octets, &fields);
     let zone = time::zone(&input.account.timezone);
-    let doc = Doc::new(&reading, &Clock::new(written(&fields, input), zone.clone()));
+    let doc = Doc::new(&reading, &Clock::new(dated(&fields, input), zone.clone()));
     let context = complete(input, &fields, sender.as_ref());
     let evidence = Evidence {
         fields: &fields,
@@ -176,7 +178,7 @@ const UNDECIDED: Verdict = Verdict {
 };
 
 /// When the words were written: the Date where it fits the arrival, else the arrival.
-fn written(fields: &Fields<'_>, input: &PerceiveInput<'_>) -> i64 {
+fn dated(fields: &Fields<'_>, input: &PerceiveInput<'_>) -> i64 {
     let arrived = if input.internaldate > 0 { input.internaldate } else { input.now };
     match fields.date() {
         Some(date) if date <= arrived.saturating_add(MAX_AHEAD) && date >= arrived.saturating_sub(MAX_BEHIND) => date,

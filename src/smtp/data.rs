@@ -1,22 +1,29 @@
 //! DATA: relayed to the provider as it comes, or spooled and held.
 
+use std::io::{ErrorKind, Read, Seek, Write};
+
 use crate::downstream::Connection;
 
 use super::conn::{Conn, End};
 use super::transaction::{Transaction, Way, mode, passed_on, provider_fault};
 use super::{MAX_DRAIN, MAX_MARKS_HEADER, Services, marks};
-use crate::account::{Principal, Role};
+use crate::account::{Grant, Principal, Role, Verb};
+use crate::floor::action::Action;
 use crate::floor::hold::{Decision, Reason, decide};
 use crate::floor::release::Release;
+use crate::outbox::lineage::{Lineage, MAX_COMPARED};
 use crate::outbox::strict::{Checker, Passed, Rules};
 use crate::outbox::{HoldError, HoldId, Intake};
 use crate::store::StoreError;
 use crate::store::blob::{BlobId, BlobWriter};
+use crate::store::scratch::scratch;
 use crate::upstream::smtp::{DataError, DataWriter, Submission};
 use crate::wire::smtp::{DataDecoder, Fault, Reply};
 
 /// Longest Subject and Message-ID that are kept beside a held message.
 const MAX_KEPT_FIELD: usize = 998;
+/// Octets read at once of a message that was taken whole.
+const READ_AGAIN: usize = 64 * 1024;
 
 /// What DATA came to.
 #[derive(Debug)]
@@ -34,6 +41,8 @@ struct Incoming<'a, S> {
     limit: u64,
     length: u64,
     ended: bool,
+    /// The whole message, taken already: it comes from here once more.
+    again: Option<std::fs::File>,
 }
 
 /// Why a message is not taken, found in its octets.
@@ -56,6 +65,16 @@ impl<S: Connection> Incoming<'_, S> {
     /// Decodes the next octets into `out`. Once the message is unfit nothing
     /// more is kept.
     async fn next(&mut self, out: &mut Vec<u8>) -> Result<Result<(), Unfit>, End> {
+        if let Some(file) = &mut self.again {
+            // At most one chunk from the page cache: not worth a thread.
+            let before = out.len();
+            out.resize(before + READ_AGAIN, 0);
+            let n = file.read(&mut out[before..]).map_err(|_| End::Closed)?;
+            out.truncate(before + n);
+            self.length += n as u64;
+            self.ended = n == 0;
+            return Ok(Ok(()));
+        }
         let octets = self.conn.data().await?;
         let before = out.len();
         let fed = self.decoder.feed(&octets, out);
@@ -109,8 +128,9 @@ pub(super) async fn receive<S: Connection>(
     conn.reply(&Reply::new(354, "", "go ahead"));
     conn.flush().await?;
     let offer = services.offers.common(std::slice::from_ref(&principal.account), services.config.max_message_bytes);
-    let mut incoming = Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false };
-    let mut head = Vec::new();
+    let mut incoming =
+        Incoming { conn, decoder: DataDecoder::new(), limit: offer.size, length: 0, ended: false, again: None };
+    let (mut head, mut lineage) = (Vec::new(), None);
     if let Way::Relay(_) = transaction.way {
         match read_header(&mut incoming, &mut head).await? {
             Ok(()) => {}
@@ -121,7 +141,11 @@ pub(super) async fn receive<S: Connection>(
         // 354 comes after ours; a refusal of its own is still the client's
         // final reply.
         let marked = marks::declared(&head);
-        match decide(false, mode(services.config.hold), transaction.external, marked, false) {
+        match compare(&mut incoming, services, principal, &mut head).await? {
+            Ok(found) => lineage = found,
+            Err(reply) => return refuse(&mut incoming, transaction, reply).await,
+        }
+        match decide(false, mode(services.config.hold), transaction.external, marked, lineage.is_some()) {
             Decision::NoHold(no_hold) => {
                 let release = Release::person_unheld(no_hold);
                 return relay(incoming, services, principal, transaction, head, release).await;
@@ -138,7 +162,66 @@ pub(super) async fn receive<S: Connection>(
         }
     }
     let Way::Held(reason) = transaction.way else { return Err(End::Closed) };
-    hold(incoming, services, principal, transaction, head, reason).await
+    hold(incoming, services, principal, transaction, head, Grounds { reason, lineage }).await
+}
+
+/// Why a message is held.
+struct Grounds {
+    reason: Reason,
+    lineage: Option<Lineage>,
+}
+
+/// What a person's message has of an agent's draft. Only where an agent
+/// drafted lately is the message taken whole before anything is passed on;
+/// it then comes once more from a file.
+async fn compare<S: Connection>(
+    incoming: &mut Incoming<'_, S>,
+    services: &Services,
+    principal: &Principal,
+    head: &mut Vec<u8>,
+) -> Result<Result<Option<Lineage>, Reply>, End> {
+    match services.outbox.has_drafts(&principal.account) {
+        Ok(false) => return Ok(Ok(None)),
+        Ok(true) => {}
+        Err(error) => return Ok(Err(hold_fault(&error))),
+    }
+    let mut file = match scratch(&services.config.state_dir) {
+        Ok(file) => file,
+        Err(error) => return Ok(Err(store_fault(&error))),
+    };
+    let mut compared = Vec::new();
+    loop {
+        if let Err(error) = file.write_all(head) {
+            return Ok(Err(store_fault(&scratch_fault(&error))));
+        }
+        let room = usize::try_from(MAX_COMPARED).unwrap_or(usize::MAX).saturating_sub(compared.len());
+        compared.extend_from_slice(&head[..head.len().min(room)]);
+        if incoming.ended {
+            break;
+        }
+        head.clear();
+        if let Err(unfit) = incoming.next(head).await? {
+            return Ok(Err(unfit.reply()));
+        }
+    }
+    head.clear();
+    if let Err(error) = file.rewind() {
+        return Ok(Err(store_fault(&scratch_fault(&error))));
+    }
+    (incoming.again, incoming.ended, incoming.length) = (Some(file), false, 0);
+    let (outbox, account) = (services.outbox.clone(), principal.account.clone());
+    let found = tokio::task::spawn_blocking(move || outbox.lineage(&account, &compared)).await;
+    Ok(match found {
+        Ok(found) => found.map_err(|error| hold_fault(&error)),
+        Err(error) => Err(store_fault(&StoreError::Failed(error.to_string()))),
+    })
+}
+
+fn scratch_fault(error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(error.to_string()),
+        _ => StoreError::Failed(error.to_string()),
+    }
 }
 
 /// Reads until the header is whole, or longer than what is looked at.
@@ -268,7 +351,7 @@ async fn hold<S: Connection>(
     principal: &Principal,
     transaction: Transaction,
     head: Vec<u8>,
-    reason: Reason,
+    grounds: Grounds,
 ) -> Result<Done, End> {
     let mut spool = Spool { blob: None, checker: None, failed: None };
     match services.store.blobs().writer() {
@@ -303,7 +386,7 @@ async fn hold<S: Connection>(
         Some(Ok(passed)) => passed,
         Some(Err(refusal)) => return Ok(Done::Reply(refusal.reply())),
     };
-    Ok(match commit(services, principal, &transaction, spool, passed, reason).await {
+    Ok(match commit(services, principal, &transaction, spool, passed, grounds).await {
         Ok(id) => Done::Held(id),
         Err(reply) => Done::Reply(reply),
     })
@@ -315,7 +398,7 @@ async fn commit(
     transaction: &Transaction,
     spool: Spool,
     passed: Passed,
-    reason: Reason,
+    grounds: Grounds,
 ) -> Result<HoldId, Reply> {
     let envelope = transaction.envelope()?;
     let writer = match (spool.blob, spool.failed) {
@@ -329,6 +412,13 @@ async fn commit(
         Ok(Err(error)) => return Err(store_fault(&error)),
         Err(error) => return Err(store_fault(&StoreError::Failed(error.to_string()))),
     };
+    let action = match principal.role {
+        Role::Person => Action::SendEmail,
+        Role::Agent => action_of(services, principal, transaction, &blob).await?,
+    };
+    if action == Action::ForwardExternal && principal.grants.of(Verb::Forward) == Grant::Off {
+        return Err(Reply::new(550, "5.7.1", "this key may not forward mail of the mailbox to outside"));
+    }
     let intake = Intake {
         account: principal.account.clone(),
         key: principal.key.clone(),
@@ -338,9 +428,33 @@ async fn commit(
         length,
         message_id: passed.message_id,
         subject: passed.subject,
-        reason,
+        reason: grounds.reason,
+        action,
+        lineage: grounds.lineage,
     };
     services.outbox.hold(intake).await.map_err(|error| hold_fault(&error))
+}
+
+/// What an agent's submission is, read from the very octets that are held.
+async fn action_of(
+    services: &Services,
+    principal: &Principal,
+    transaction: &Transaction,
+    blob: &BlobId,
+) -> Result<Action, Reply> {
+    let outside = transaction.outside();
+    let (outbox, store, account) = (services.outbox.clone(), services.store.clone(), principal.account.clone());
+    let blob = *blob;
+    let read = tokio::task::spawn_blocking(move || -> Result<Action, HoldError> {
+        let mut octets = Vec::new();
+        let file = store.blobs().open(&blob)?;
+        file.take(MAX_COMPARED).read_to_end(&mut octets).map_err(|e| StoreError::Failed(e.to_string()))?;
+        outbox.action_of(&account, &octets, &outside)
+    });
+    match read.await {
+        Ok(action) => action.map_err(|error| hold_fault(&error)),
+        Err(error) => Err(store_fault(&StoreError::Failed(error.to_string()))),
+    }
 }
 
 fn store_fault(error: &StoreError) -> Reply {

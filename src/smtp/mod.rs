@@ -37,6 +37,9 @@ pub const MAX_ERRORS: u32 = 20;
 pub const MAX_AUTH_FAILURES: u32 = 3;
 /// What a failed sign-in waits.
 pub const AUTH_FAILURE_DELAY: Duration = Duration::from_secs(1);
+/// How long a sign-in waits while another of the same account is tried at
+/// the provider.
+pub const AUTH_TURN: Duration = Duration::from_secs(10);
 /// Longest header of a person's message that is looked at for marks.
 pub const MAX_MARKS_HEADER: usize = 256 * 1024;
 /// How far beyond the size limit data is read and thrown away, so that the
@@ -81,5 +84,7 @@ impl Services {
     }
 }
 
+#[cfg(test)]
+mod provenance_tests;
 #[cfg(test)]
 mod tests;

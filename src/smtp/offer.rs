@@ -62,7 +62,7 @@ impl Offers {
 pub async fn refresh(services: &Services) -> bool {
     let mut all = true;
     for account in services.accounts.ids() {
-        match services.outbox.connect(&account).await {
+        match services.outbox.greet(&account).await {
             Ok(submission) => {
                 services.offers.learn(&account, submission.ehlo());
                 submission.quit().await;

@@ -13,12 +13,13 @@ use super::conn::{Conn, End};
 use super::data::{self, Done};
 use super::transaction::Transaction;
 use super::{
-    AUTH_FAILURE_DELAY, CLIENT_TIMEOUT, MAX_AUTH_FAILURES, MAX_ERRORS, MAX_STRANGER_COMMANDS, STRANGER_TIMEOUT,
-    Services,
+    AUTH_FAILURE_DELAY, AUTH_TURN, CLIENT_TIMEOUT, MAX_AUTH_FAILURES, MAX_ERRORS, MAX_STRANGER_COMMANDS,
+    STRANGER_TIMEOUT, Services,
 };
-use crate::account::Principal;
+use crate::account::{Principal, Reach, Unproven};
 use crate::downstream::Connection;
-use crate::outbox::failpoint;
+use crate::outbox::{RouteError, failpoint};
+use crate::upstream::smtp::SubmissionError;
 use crate::wire::smtp::{Command, CommandError, LineError, Parameter, Path, PathError, Reply, parse_command};
 
 /// Speaks with one client until it goes. `tls` says whether the stream is
@@ -136,7 +137,11 @@ impl<S: Connection> Session<S> {
             Command::Auth { mechanism, initial } => return self.auth(&mechanism, initial).await,
             Command::Mail { from, parameters } => {
                 let reply = self.mail(&from, &parameters).await;
+                let closing = reply.code() == 421;
                 self.answer(reply);
+                if closing {
+                    return Ok(Next::Stop);
+                }
             }
             Command::Rcpt { to, parameters } => {
                 match &mut self.transaction {
@@ -278,25 +283,61 @@ impl<S: Connection> Session<S> {
                 return Ok(Next::Go);
             }
         };
+        if let Some(own) = self.services.accounts.own_login(&user, &password) {
+            return Ok(self.sign_in_there(own).await);
+        }
         match self.services.accounts.authenticate(&user, &password) {
-            Ok(principal) => {
-                tracing::info!(account = %principal.account, key = principal.key.as_str(), "SMTP sign-in");
-                self.conn.revoked = Some(principal.revoked.clone());
-                self.principal = Some(principal);
-                self.conn.reply(&Reply::new(235, "2.7.0", "signed in"));
-                Ok(Next::Go)
+            Ok(principal) => Ok(self.signed_in(principal)),
+            Err(_) => Ok(self.failed_sign_in("user or password is wrong").await),
+        }
+    }
+
+    /// A sign-in with the person's own login, which the provider's submission
+    /// server answers. Its transactions sign in there with it again.
+    async fn sign_in_there(&mut self, own: Unproven) -> Next {
+        // RFC 4954 §6: 454 is for what may work later.
+        let later = |text: &str| Reply::new(454, "4.7.0", text);
+        let Some(_turn) = own.turn(AUTH_TURN).await else {
+            self.conn.reply(&later("too many sign-ins of this account wait"));
+            return Next::Go;
+        };
+        let account = own.account().clone();
+        match self.services.outbox.connect_with(&account, own.password()).await {
+            Ok(submission) => {
+                self.services.offers.learn(&account, submission.ehlo());
+                tokio::spawn(submission.quit());
+                self.signed_in(own.accepted(Reach::Submission))
             }
-            Err(_) => {
-                self.auth_failures += 1;
-                tokio::time::sleep(AUTH_FAILURE_DELAY).await;
-                self.answer(Reply::new(535, "5.7.8", "user or password is wrong"));
-                if self.auth_failures >= MAX_AUTH_FAILURES {
-                    self.conn.reply(&Reply::new(421, "4.7.0", "too many failed sign-ins; closing"));
-                    return Ok(Next::Stop);
-                }
-                Ok(Next::Go)
+            // The turn is held through the pause.
+            Err(RouteError::Submission(SubmissionError::Auth(reply))) if reply.is_permanent() => {
+                tracing::info!(%account, "SMTP sign-in refused by the provider");
+                self.failed_sign_in(&format!("the provider refused: {}", reply.lines().join(" "))).await
+            }
+            Err(error) => {
+                tracing::warn!(%account, %error, "a sign-in could not be tried at the provider");
+                self.conn.reply(&later("the provider can't be asked now; try again later"));
+                Next::Go
             }
         }
+    }
+
+    fn signed_in(&mut self, principal: Principal) -> Next {
+        tracing::info!(account = %principal.account, key = principal.key.as_str(), "SMTP sign-in");
+        self.conn.revoked = Some(principal.revoked.clone());
+        self.principal = Some(principal);
+        self.conn.reply(&Reply::new(235, "2.7.0", "signed in"));
+        Next::Go
+    }
+
+    async fn failed_sign_in(&mut self, why: &str) -> Next {
+        self.auth_failures += 1;
+        tokio::time::sleep(AUTH_FAILURE_DELAY).await;
+        self.answer(Reply::new(535, "5.7.8", why));
+        if self.auth_failures >= MAX_AUTH_FAILURES {
+            self.conn.reply(&Reply::new(421, "4.7.0", "too many failed sign-ins; closing"));
+            return Next::Stop;
+        }
+        Next::Go
     }
 
     fn auth_is_out_of_place(&self, mechanism: &str) -> Option<Reply> {

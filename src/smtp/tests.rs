@@ -21,9 +21,9 @@ const AGENT_MESSAGE: &[u8] =
     b"From: demo@example.org\r\nTo: b@example.com\r\nDate: Mon, 30 Nov 2026 00:00:00 +0000\r\nSubject: hi\r\n\r\n.dot\r\nend\r\n";
 
 /// A client and what it talks to.
-struct World {
-    provider: Provider,
-    bench: Bench,
+pub(super) struct World {
+    pub(super) provider: Provider,
+    pub(super) bench: Bench,
     services: Arc<Services>,
     shutdown: watch::Sender<bool>,
     sent: Arc<Mutex<Vec<Vec<String>>>>,
@@ -42,7 +42,7 @@ impl World {
         World { provider, bench, services: Arc::new(services), shutdown, sent }
     }
 
-    async fn plain() -> World {
+    pub(super) async fn plain() -> World {
         World::new(Script::default(), |_| {}).await
     }
 
@@ -63,20 +63,20 @@ impl World {
         client
     }
 
-    async fn person(&self) -> Client {
+    pub(super) async fn person(&self) -> Client {
         self.client(demo::PERSON_KEY).await
     }
 
-    async fn agent(&self) -> Client {
+    pub(super) async fn agent(&self) -> Client {
         self.client(demo::AGENT_KEY).await
     }
 
-    fn holds(&self) -> Vec<Hold> {
+    pub(super) fn holds(&self) -> Vec<Hold> {
         self.bench.outbox.list(&self.bench.account).unwrap()
     }
 
     /// The octets of the only hold.
-    fn held_octets(&self) -> Vec<u8> {
+    pub(super) fn held_octets(&self) -> Vec<u8> {
         let holds = self.holds();
         assert_eq!(holds.len(), 1);
         let mut octets = Vec::new();
@@ -85,10 +85,10 @@ impl World {
     }
 }
 
-struct Client(BufReader<DuplexStream>);
+pub(super) struct Client(BufReader<DuplexStream>);
 
 impl Client {
-    async fn send(&mut self, octets: &[u8]) {
+    pub(super) async fn send(&mut self, octets: &[u8]) {
         self.0.write_all(octets).await.unwrap();
     }
 
@@ -111,14 +111,14 @@ impl Client {
         self.expect(code).await
     }
 
-    async fn expect(&mut self, code: u16) -> String {
+    pub(super) async fn expect(&mut self, code: u16) -> String {
         let reply = self.reply().await;
         assert!(reply.starts_with(&code.to_string()), "wanted {code}, got {reply:?}");
         reply
     }
 
     /// An envelope from the account to `to`, then DATA.
-    async fn begin(&mut self, to: &[&str]) {
+    pub(super) async fn begin(&mut self, to: &[&str]) {
         self.ask("MAIL FROM:<demo@example.org>", 250).await;
         for to in to {
             self.ask(&format!("RCPT TO:<{to}>"), 250).await;
@@ -128,7 +128,7 @@ impl Client {
 }
 
 /// As it stands on the wire: dots stuffed by the plainest reading of the RFC.
-fn stuffed(message: &[u8]) -> Vec<u8> {
+pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for line in message.split_inclusive(|b| *b == b'\n') {
         if line.starts_with(b".") {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Services;
-use crate::account::{AccountId, Grant, Principal, Role, Verb};
+use crate::account::{Grant, Principal, Role, Verb};
 use crate::config::{AccountConfig, HoldMode};
 use crate::floor::envelope::{BodyType, Envelope, EnvelopeError, ForwardPath, ForwardPathError};
 use crate::floor::hold::{Decision, Mode, Reason, decide};
@@ -42,6 +42,8 @@ pub(super) struct Transaction {
     pub(super) way: Way,
     pub(super) addresses: BTreeSet<String>,
     pub(super) external: bool,
+    /// The account stores a secret, so that held mail could be sent later.
+    pub(super) holds: bool,
 }
 
 /// The floor's word for the configured mode.
@@ -83,11 +85,19 @@ impl Transaction {
         let addresses = own_addresses(account);
         check_sender(from, is_agent, &parameters, &addresses)?;
         let way = match decide(is_agent, mode(services.config.hold), false, false, false) {
+            Decision::Hold(reason) if !account.stores_secret() => return Err(cannot_hold(reason)),
             Decision::Hold(reason) => Way::Held(reason),
-            Decision::NoHold(_) => Way::Relay(Box::new(connect(services, &principal.account).await?)),
+            Decision::NoHold(_) => Way::Relay(Box::new(connect(services, principal).await?)),
         };
-        let mut this =
-            Transaction { from: from.as_str().to_owned(), parameters, to: Vec::new(), way, addresses, external: false };
+        let mut this = Transaction {
+            from: from.as_str().to_owned(),
+            parameters,
+            to: Vec::new(),
+            way,
+            addresses,
+            external: false,
+            holds: account.stores_secret(),
+        };
         let reply = match &mut this.way {
             Way::Held(_) => Reply::new(250, "2.1.0", "sender ok"),
             Way::Relay(submission) => match submission.mail(&this.from, &parameters).await {
@@ -137,6 +147,9 @@ impl Transaction {
 
     /// Gives the provider's transaction up; from now on the message is held.
     pub(super) async fn turn_to_hold(&mut self, reason: Reason) -> Result<(), Reply> {
+        if !self.holds {
+            return Err(cannot_hold(reason));
+        }
         let unfit = self.to.iter().find_map(|r| r.path.as_ref().err().map(|e| (&r.written, *e)));
         if let Some((written, error)) = unfit {
             return Err(Reply::new(553, "5.1.3", format!("<{written}> can't be held: {error}")));
@@ -160,6 +173,12 @@ impl Transaction {
         })
     }
 
+    /// The recipients outside the account's own domains, as written.
+    pub(super) fn outside(&self) -> Vec<String> {
+        let written = self.to.iter().map(|r| r.written.clone());
+        written.filter(|to| is_external(&self.addresses, to)).collect()
+    }
+
     /// Leaves the provider, where it was called.
     pub(super) fn abandon(self) {
         if let Way::Relay(submission) = self.way {
@@ -179,8 +198,27 @@ fn abandon(submission: Submission) {
     tokio::spawn(submission.quit());
 }
 
-async fn connect(services: &Services, account: &AccountId) -> Result<Submission, Reply> {
-    match services.outbox.connect(account).await {
+/// Where no secret is stored nothing can be sent later, so what has to be held
+/// is refused; it is never sent instead.
+fn cannot_hold(reason: Reason) -> Reply {
+    let why = match reason {
+        Reason::AgentKey => "an agent's mail",
+        Reason::Lineage => "mail with an agent's draft in it",
+        Reason::Marks => "mail that says it was drafted by a machine (X-AI-Drafted, Auto-Submitted)",
+        Reason::External => "mail to outside",
+        Reason::All => "all mail",
+    };
+    let text = format!("{why} waits for approval, and this account can't hold mail: its password is not stored here");
+    Reply::new(550, "5.7.1", text)
+}
+
+async fn connect(services: &Services, principal: &Principal) -> Result<Submission, Reply> {
+    let account = &principal.account;
+    let connected = match &principal.own {
+        Some(own) => services.outbox.connect_with(account, own.password()).await,
+        None => services.outbox.connect(account).await,
+    };
+    match connected {
         Ok(submission) => {
             services.offers.learn(account, submission.ehlo());
             Ok(submission)
@@ -188,6 +226,12 @@ async fn connect(services: &Services, account: &AccountId) -> Result<Submission,
         Err(error) => {
             tracing::warn!(%account, %error, "no connection to the provider");
             Err(match error {
+                // The session can't sign in anew (RFC 4954 §4), so it ends.
+                RouteError::Submission(SubmissionError::Auth(reply))
+                    if principal.own.is_some() && reply.is_permanent() =>
+                {
+                    Reply::new(421, "4.7.0", format!("{}; sign in again", principal.why_revoked()))
+                }
                 RouteError::Submission(inner) => provider_fault(&inner),
                 // RFC 4954 §6: 454 4.7.0; it is our secret, not the client's.
                 RouteError::Secret(_) => Reply::new(454, "4.7.0", "the stored password can't be had"),
@@ -201,7 +245,7 @@ async fn connect(services: &Services, account: &AccountId) -> Result<Submission,
 pub(super) fn provider_fault(error: &SubmissionError) -> Reply {
     match error {
         SubmissionError::Auth(_) | SubmissionError::NoMechanism => {
-            Reply::new(454, "4.7.0", "the provider refused the stored credentials")
+            Reply::new(454, "4.7.0", "the provider refused the credentials")
         }
         SubmissionError::NotOffered(what) => {
             Reply::new(555, "5.6.3", format!("the provider doesn't offer {what}, and nothing is converted here"))
@@ -227,7 +271,7 @@ pub(super) fn provider_fault(error: &SubmissionError) -> Reply {
 pub(super) fn passed_on(reply: Reply) -> Reply {
     match reply.code() {
         421 => Reply::new(451, "4.4.2", format!("the provider closes: {}", reply.lines().join(" "))),
-        530 | 534 | 535 | 538 => Reply::new(454, "4.7.0", "the provider refused the stored credentials"),
+        530 | 534 | 535 | 538 => Reply::new(454, "4.7.0", "the provider refused the credentials"),
         300..=399 => Reply::new(451, "4.4.1", "the provider said something out of place"),
         _ => reply,
     }

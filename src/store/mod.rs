@@ -11,6 +11,7 @@
 pub mod blob;
 mod overlay;
 pub mod redb;
+pub mod scratch;
 #[cfg(test)]
 pub mod suite;
 
@@ -52,10 +53,12 @@ pub enum Table {
     Correspondent,
     /// Sign-ins, page nonces, the PIN's hash (`web`).
     Web,
+    /// What agents drafted (`outbox`).
+    Lineage,
 }
 
 /// Every table, in a fixed order.
-pub const TABLES: [Table; 14] = [
+pub const TABLES: [Table; 15] = [
     Table::Meta,
     Table::Key,
     Table::Hold,
@@ -70,6 +73,7 @@ pub const TABLES: [Table; 14] = [
     Table::Correction,
     Table::Correspondent,
     Table::Web,
+    Table::Lineage,
 ];
 
 /// The schema that this program writes, and the newest that it reads.

@@ -255,6 +255,7 @@ fn definition(table: Table) -> Definition {
         Table::Correction => "correction",
         Table::Correspondent => "correspondent",
         Table::Web => "web",
+        Table::Lineage => "lineage",
     })
 }
 

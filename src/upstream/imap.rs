@@ -125,6 +125,11 @@ impl ImapError {
             | ImapError::TooLarge => true,
         }
     }
+
+    /// Whether the server refused since too many connections are in use.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, ImapError::No { code: Some(code), .. } if code.eq_ignore_ascii_case(b"LIMIT"))
+    }
 }
 
 impl From<FrameError> for ImapError {

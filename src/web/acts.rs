@@ -12,6 +12,7 @@ use super::refusal::Refusal;
 use super::session::{self, Session};
 use super::{App, forms, pin, views};
 use crate::account::{AccountId, KeyId};
+use crate::config::AccountConfig;
 use crate::floor::ledger::Event;
 use crate::floor::submission::State as HoldState;
 use crate::outbox::{HoldError, HoldId};
@@ -46,7 +47,11 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Re
     let form: forms::SignIn = forms::read(request).await?;
     to_the_end(async move {
         let store = app.services.store.as_ref();
-        let Some(account) = app.services.accounts.find(form.account.trim()) else {
+        let accounts = &app.services.accounts;
+        // Where no secret is stored nothing is held, so there is nothing to
+        // sign in for, whatever PIN was set before.
+        let approves = |id: &AccountId| accounts.account(id).is_some_and(AccountConfig::stores_secret);
+        let Some(account) = accounts.find(form.account.trim()).filter(approves) else {
             pin::pretend(&form.pin).await;
             return Err(Refusal::SignIn);
         };

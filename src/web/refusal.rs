@@ -138,7 +138,11 @@ impl Refusal {
                 "Its octets are not the ones that were submitted, so it can't be shown or approved. Deny it at the console.".into(),
             ),
             Refusal::Accounts(
-                AccountsError::Name | AccountsError::TooMany | AccountsError::Random(_) | AccountsError::Store(_),
+                AccountsError::Name
+                | AccountsError::NoSecret(_)
+                | AccountsError::TooMany
+                | AccountsError::Random(_)
+                | AccountsError::Store(_),
             )
             | Refusal::Store(_)
             | Refusal::Internal(_) => broken(),

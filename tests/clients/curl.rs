@@ -6,6 +6,7 @@ use crate::common::program::{Ran, run};
 use crate::common::world::World;
 use crate::corpus::delivered;
 use crate::holdings::at_the_provider;
+use crate::table;
 
 struct Curl {
     fixed: Vec<String>,
@@ -106,4 +107,5 @@ fn curl_appends_to_a_view_and_to_a_mailbox_and_flags() {
         curl.run(&path, &["--request", &format!("UID STORE {view} +FLAGS (\\Flagged)")]).ok();
         assert!(direct.flags(uid).contains(&"\\Flagged".into()), "{mailbox}");
     }
+    table::is_true_of(&world, "curl");
 }

@@ -12,6 +12,7 @@ use crate::common::program::{Ran, finish};
 use crate::common::world::{LANES, World};
 use crate::corpus::delivered;
 use crate::holdings::{at_the_provider, with_crlf};
+use crate::table;
 
 /// Its exit code where there was no mail.
 const NO_MAIL: i32 = 1;
@@ -69,6 +70,7 @@ fn fetchmail_fetches_each_message_of_its_lanes_once_and_deletes_when_told() {
 
     run("nokeep fetchall").ok();
     assert_eq!(at_the_provider(&world.dovecot, "alice").len(), 0);
+    table::is_true_of(&world, "fetchmail");
 }
 
 fn without_its_received(octets: &[u8]) -> Vec<u8> {

@@ -10,6 +10,7 @@ use crate::clients_of;
 use crate::common::mail::message;
 use crate::common::world::World;
 use crate::python::{path, python};
+use crate::table;
 
 /// From the delivery to what aioimaplib hears: Dovecot tells its own IDLE
 /// after half a second. Generous, since other tests run at the same time.
@@ -45,4 +46,5 @@ fn aioimaplib_in_idle_hears_of_new_mail_and_reads_it() {
         assert!(told["octets"].as_u64() > Some(direct.body(uid).len() as u64), "{told}");
     }
     assert!(child.wait().unwrap().success());
+    table::is_true_of(&world, "aioimaplib");
 }

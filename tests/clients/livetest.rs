@@ -9,6 +9,7 @@ use crate::common::program::finish;
 use crate::common::world::World;
 use crate::holdings::at_the_provider;
 use crate::python::python;
+use crate::table;
 
 /// All but TestSocketTimeout, which measures how fast the machine is.
 const CLASSES: [&str; 3] = ["TestGeneral", "TestWithUIDs", "TestWithoutUIDs"];
@@ -73,4 +74,5 @@ fn imapclient_s_live_test_has_the_same_results_as_at_dovecot() {
     // It cleans up after itself.
     assert!(at_the_provider(&world.dovecot, "alice").is_empty());
     assert!(!world.dovecot.direct("alice").mailboxes().iter().any(|m| m.contains("__imapclient")));
+    table::is_true_of(&world, "IMAPClient");
 }

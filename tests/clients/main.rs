@@ -1,6 +1,6 @@
 //! Other people's mail clients, through the gateway, with a real Dovecot
 //! behind it: mbsync, neomutt, curl, imaplib, IMAPClient's own live test,
-//! aioimaplib, OfflineIMAP, getmail, Thunderbird.
+//! aioimaplib, OfflineIMAP, fetchmail, Thunderbird.
 //!
 //! Each test asks both sides: what the client saw, and what Dovecot really
 //! holds. `bash tests/run imap` installs the clients and runs them.
@@ -22,4 +22,5 @@ mod mbsync;
 mod neomutt;
 mod offlineimap;
 mod python;
+mod table;
 mod thunderbird;

@@ -9,6 +9,7 @@ use crate::common::program::run;
 use crate::common::world::{LANES, World};
 use crate::corpus::delivered;
 use crate::holdings::{Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs, without_field};
+use crate::table;
 
 /// What mbsync sends in a run that changes nothing and fetches no message.
 const QUIET: [&str; 8] = ["AUTHENTICATE", "LOGIN", "NAMESPACE", "LIST", "SELECT", "CLOSE", "LOGOUT", "CAPABILITY"];
@@ -203,4 +204,5 @@ fn mbsync_two_way_stores_what_a_direct_run_stores_and_settles_after_every_change
     let truth = at_the_provider(&world.dovecot, "alice");
     let places: Vec<&str> = truth.keys().filter(|(_, i)| *i == format!("<{moved}>")).map(|(m, _)| m.as_str()).collect();
     assert_eq!(places, ["Archive"]);
+    table::is_true_of(&world, "mbsync");
 }

@@ -9,6 +9,7 @@ use crate::common::mail::message;
 use crate::common::program::{finish, run};
 use crate::common::world::{LANES, World};
 use crate::holdings::at_the_provider;
+use crate::table;
 
 /// A tmux server with one window.
 struct Terminal {
@@ -170,4 +171,5 @@ fn neomutt_reads_corrects_flags_files_deletes_and_hears_of_new_mail() {
     assert!(screen.contains("Flag me") && !screen.contains("Delete me"), "{screen}");
     terminal.keys(&["q"]);
     terminal.wait("ENDED");
+    table::is_true_of(&world, "neomutt");
 }

@@ -9,6 +9,7 @@ use crate::common::program::run;
 use crate::common::world::{LANES, World};
 use crate::corpus::delivered;
 use crate::holdings::{Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs};
+use crate::table;
 
 struct Offlineimap {
     root: PathBuf,
@@ -113,4 +114,5 @@ fn offlineimap_two_way_agrees_with_dovecot_and_settles_after_every_change() {
     assert_eq!(at("Archive", &mine.id).unwrap().octets, mine.octets);
     assert_eq!(at("INBOX", &other.id).unwrap().octets, other.octets);
     assert_eq!(world.lane_of(&mut session, &other.id).0, "Lanes/Info");
+    table::is_true_of(&world, "OfflineIMAP");
 }

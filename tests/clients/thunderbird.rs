@@ -8,6 +8,7 @@ use crate::common::mail::{Message, message, stamp, unstamped, with_fields};
 use crate::common::world::World;
 use crate::holdings::{at_the_provider, with_crlf};
 use crate::marionette::Thunderbird;
+use crate::table;
 
 const DRAGGED: &str = "Question about your oak tables";
 const APPROVER_SUBJECT: &str = "Approval";
@@ -163,7 +164,12 @@ fn thunderbird_shows_lanes_and_stamps_drags_and_dismisses_a_notice() {
     let truth = at_the_provider(&world.dovecot, "alice");
     let count = inbox(&world).len();
     tb.js("window.goDoCommand('cmd_delete'); await until('it to go', () => row(args[0]) < 0)", json!([notice]));
-    eventually("the notice to be dismissed", || (inbox(&world).len() == count - 1).then_some(()));
+    let left = || {
+        let mut session = world.person(&world.alice);
+        session.ok("EXAMINE INBOX");
+        session.search("ALL").len()
+    };
+    eventually("the notice to be dismissed", || (left() == count - 1).then_some(()));
     tb.js(
         "await show('Trash'); await sleep(1000); await until('an empty Trash', () => headers().length == 0)",
         json!([]),
@@ -173,4 +179,5 @@ fn thunderbird_shows_lanes_and_stamps_drags_and_dismisses_a_notice() {
     assert_eq!(at_the_provider(&world.dovecot, "alice"), truth, "no octet of a notice is at the provider");
     assert_eq!(world.gateway.hold(&id)["state"], "held", "dismissing a notice decides nothing");
     tb.quit();
+    table::is_true_of(&world, "Thunderbird");
 }

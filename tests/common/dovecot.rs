@@ -71,6 +71,18 @@ impl Dovecot {
         self.root.join("run/sasl")
     }
 
+    /// Gives a user another password; sessions that are open stay.
+    pub(crate) fn set_password(&self, user: &str, password: &str) {
+        let users: String =
+            USERS.iter().map(|(u, p)| format!("{u}:{{PLAIN}}{}\n", if *u == user { password } else { p })).collect();
+        fs::write(self.root.join("etc/passwd"), users).unwrap();
+        // It looks at the file's time and size once a second.
+        super::eventually("the new password to be taken", || {
+            let answer = Imap::connect(self.imap).command(&format!("LOGIN {user} {password}"));
+            answer.status.starts_with("OK").then_some(())
+        });
+    }
+
     /// A session without the gateway.
     pub(crate) fn direct(&self, user: &str) -> Imap {
         let (_, password) = USERS.iter().find(|(u, _)| *u == user).expect("a known user");

@@ -16,6 +16,7 @@ pub(crate) mod imap;
 pub(crate) mod mail;
 pub(crate) mod postfix;
 pub(crate) mod program;
+pub(crate) mod relay;
 pub(crate) mod scratch;
 pub(crate) mod sink;
 pub(crate) mod smtp;

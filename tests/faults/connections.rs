@@ -10,11 +10,12 @@ use crate::client::Client;
 use crate::stand::{PATIENCE, Stand, USER, direct, eventually, message, provider, unstamped};
 
 /// Waits until a client that idles in INBOX or Archive is told of a message.
-async fn told_of_mail(stand: &Stand, client: &mut Client, mailbox: &str, within: Duration) {
+pub(crate) async fn told_of_mail(stand: &Stand, client: &mut Client, mailbox: &str, within: Duration) {
     let tag = client.tag();
     client.send(format!("{tag} IDLE\r\n").as_bytes()).await;
     assert_eq!(client.response().await.unwrap().0, "+ idling");
-    stand.provider.put(USER, mailbox, message(50), &[]);
+    // A provider's own prefix is no part of the name there.
+    stand.provider.put(USER, mailbox.strip_prefix("INBOX.").unwrap_or(mailbox), message(50), &[]);
     let told = async { while !client.response().await.unwrap().0.ends_with(" EXISTS") {} };
     tokio::time::timeout(within, told).await.expect("the client is told");
     client.send(b"DONE\r\n").await;

@@ -2,6 +2,7 @@
 //! answer within a bound, or the end of its connection where IMAP leaves no
 //! other way, and never an untrue one.
 
+mod characters;
 mod client;
 mod connections;
 mod hostile;

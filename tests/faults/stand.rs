@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tollgate::account::{AccountId, Role};
 use tollgate::config::{self, Config, Endpoint, Overrides, TlsMode};
+use tollgate::demo::character::Character;
 use tollgate::demo::client::imap::ImapClient;
 use tollgate::demo::faults::ImapEffect;
 use tollgate::demo::provider::{Caps, Options, Provider};
@@ -61,9 +62,13 @@ pub(crate) fn message(n: usize) -> Vec<u8> {
 }
 
 pub(crate) async fn provider(capabilities: Caps, imap: Option<SocketAddr>) -> Provider {
+    provider_like(Character::Plain, capabilities, imap).await
+}
+
+async fn provider_like(character: Character, capabilities: Caps, imap: Option<SocketAddr>) -> Provider {
     let users = vec![(USER.to_owned(), PASSWORD.to_owned())];
     let imap = imap.unwrap_or(Options::default().imap);
-    Provider::start(Options { users, capabilities, imap, ..Options::default() }).await.unwrap()
+    Provider::start(Options { users, capabilities, imap, character, ..Options::default() }).await.unwrap()
 }
 
 impl Stand {
@@ -73,7 +78,22 @@ impl Stand {
 
     /// A gateway whose INBOX holds 4 messages and whose Archive holds 3.
     pub(crate) async fn with(caps: Caps, connections: usize, change: impl FnOnce(&mut Config, &mut Timing)) -> Stand {
-        let provider = provider(caps, None).await;
+        Stand::built(provider(caps, None).await, connections, "shadow", change).await
+    }
+
+    /// The same in front of a provider of some character, with a mailbox for
+    /// each lane.
+    pub(crate) async fn like(character: Character, connections: usize) -> Stand {
+        let provider = provider_like(character, Caps::default(), None).await;
+        Stand::built(provider, connections, "folders", |_, _| {}).await
+    }
+
+    async fn built(
+        provider: Provider,
+        connections: usize,
+        preset: &str,
+        change: impl FnOnce(&mut Config, &mut Timing),
+    ) -> Stand {
         let mut direct = direct(&provider).await;
         direct.command("CREATE Archive").await.unwrap();
         for n in 0..4 {
@@ -87,7 +107,7 @@ impl Stand {
         let text = format!(
             "state_dir = \"state\"\ncerts_dir = \"certs\"\n[listen]\nimaps = []\nsubmissions = []\n\
              imap_plain = [\"127.0.0.1:0\"]\nsmtp_plain = [\"127.0.0.1:0\"]\nweb = [\"127.0.0.1:0\"]\n\
-             [lanes]\npreset = \"shadow\"\n[[account]]\naddress = \"{USER}\"\nprovider = \"imap\"\n\
+             [lanes]\npreset = \"{preset}\"\n[[account]]\naddress = \"{USER}\"\nprovider = \"imap\"\n\
              connections = {connections}\nimap.host = \"127.0.0.1\"\nimap.port = {}\nimap.tls = \"none\"\n\
              smtp.host = \"127.0.0.1\"\nsmtp.port = {}\nsmtp.tls = \"none\"\npassword = \"{PASSWORD}\"\n",
             provider.imap_addr().port(),

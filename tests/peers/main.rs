@@ -12,4 +12,6 @@ mod agents;
 mod clients;
 mod filing;
 mod lanes;
+mod login;
+mod names;
 mod sending;

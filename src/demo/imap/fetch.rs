@@ -54,6 +54,7 @@ impl Session {
                 match item {
                     MessageDataItemName::Uid => {}
                     MessageDataItemName::Flags => writer.item(&format!("FLAGS {flags}")),
+                    MessageDataItemName::Rfc822 if self.shared.character.forgets_rfc822() => {}
                     item => writer.data(item, &message, &tree, size),
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
 use imap_codec::imap_types::status::StatusDataItemName;
 
-use super::super::state::{DELIMITER, SPECIAL, User, canonical};
+use super::super::state::User;
 use super::super::structure;
 use super::selected::Selected;
 use super::{Done, Failure, Session, name_of, ok};
@@ -23,20 +23,25 @@ impl Session {
         }
     }
 
-    pub(super) fn select(&mut self, mailbox: &Mailbox<'_>, read_only: bool) -> Done {
+    pub(super) fn select(&mut self, mailbox: &Mailbox<'_>, read_only: bool, condstore: bool) -> Done {
         self.user()?;
         // RFC 3501 §6.3.1: a failed SELECT leaves nothing selected.
         self.selected = None;
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
+        let own = self.shared.character.keywords();
         let (selected, text) = self.with_user(|user| {
             let mailbox = user.mailbox(&name)?;
-            let selected = Selected::new(mailbox, read_only);
+            let selected = Selected::new(mailbox, read_only, condstore);
             let mut keywords: Vec<&String> =
                 mailbox.messages.iter().flat_map(|m| &m.flags).filter(|f| !f.starts_with('\\')).collect();
             keywords.sort();
             keywords.dedup();
-            let keywords: String = keywords.iter().map(|k| format!(" {k}")).collect();
-            let permanent = if read_only { String::new() } else { format!("{SYSTEM_FLAGS}{keywords} \\*") };
+            let mut keywords: String = keywords.iter().map(|k| format!(" {k}")).collect();
+            if let Some(own) = own {
+                keywords = own.iter().map(|k| format!(" {k}")).collect();
+            }
+            let any = if own.is_none() { " \\*" } else { "" };
+            let permanent = if read_only { String::new() } else { format!("{SYSTEM_FLAGS}{keywords}{any}") };
             let mut text = format!("* FLAGS ({SYSTEM_FLAGS}{keywords})\r\n");
             text.push_str(&format!("* OK [PERMANENTFLAGS ({permanent})] flags that stay\r\n"));
             text.push_str(&format!("* {} EXISTS\r\n* {} RECENT\r\n", selected.known.len(), selected.recent()));
@@ -45,6 +50,9 @@ impl Session {
             }
             text.push_str(&format!("* OK [UIDVALIDITY {}] UIDs valid\r\n", mailbox.validity));
             text.push_str(&format!("* OK [UIDNEXT {}] next UID\r\n", mailbox.uid_next));
+            if condstore {
+                text.push_str(&format!("* OK [HIGHESTMODSEQ {}] highest\r\n", mailbox.version + 1));
+            }
             Ok((selected, text))
         })?;
         self.push(&text);
@@ -63,13 +71,13 @@ impl Session {
     }
 
     pub(super) fn create(&mut self, mailbox: &Mailbox<'_>) -> Done {
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
         self.with_user(|user| Ok(user.create(&name)?))?;
         ok("created")
     }
 
     pub(super) fn delete(&mut self, mailbox: &Mailbox<'_>) -> Done {
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
         let gone = self.with_user(|user| {
             let validity = user.mailbox(&name)?.validity;
             user.delete(&name)?;
@@ -83,14 +91,14 @@ impl Session {
     }
 
     pub(super) fn rename(&mut self, from: &Mailbox<'_>, to: &Mailbox<'_>) -> Done {
-        let (from, to) = (name_of(from)?, name_of(to)?);
+        let (from, to) = (self.name_of(from)?, self.name_of(to)?);
         self.with_user(|user| Ok(user.rename(&from, &to)?))?;
         self.shared.wake();
         ok("renamed")
     }
 
     pub(super) fn subscribe(&mut self, mailbox: &Mailbox<'_>, on: bool) -> Done {
-        let name = canonical(&name_of(mailbox)?);
+        let name = self.name_of(mailbox)?;
         self.with_user(|user| {
             if on {
                 user.mailbox(&name)?;
@@ -107,16 +115,23 @@ impl Session {
         let pattern = full_pattern(reference, pattern)?;
         self.user()?;
         if pattern.is_empty() {
-            self.push("* LIST (\\Noselect) \"/\" \"\"\r\n");
+            self.push(&format!("* LIST (\\Noselect) \"{}\" \"\"\r\n", self.shared.character.delimiter()));
             return ok("done");
         }
-        let names = self.with_user(|user| Ok(with_parents(user.mailboxes.keys())))?;
-        for (name, exists) in names.iter().filter(|(name, _)| matches(&pattern, name)) {
+        let character = self.shared.character;
+        let delimiter = character.delimiter();
+        let wire = |name: &String| character.wire_name(name);
+        let phantoms = character.phantoms().iter().map(|name| (*name).to_owned());
+        let names = self.with_user(|user| {
+            let all: Vec<String> = user.mailboxes.keys().map(wire).chain(phantoms).collect();
+            Ok(with_parents(all.iter(), delimiter))
+        })?;
+        for (name, exists) in names.iter().filter(|(name, _)| matches(&pattern, name, delimiter)) {
             let mut attributes = vec![if exists.has_children { "\\HasChildren" } else { "\\HasNoChildren" }];
             if !exists.itself {
                 attributes.push("\\Noselect");
             }
-            attributes.extend(SPECIAL.iter().filter(|(special, _)| special == name).map(|(_, attribute)| *attribute));
+            attributes.extend(character.attributes(&character.stored_name(name)));
             self.list_line("LIST", &attributes.join(" "), name);
         }
         ok("done")
@@ -124,8 +139,13 @@ impl Session {
 
     pub(super) fn lsub(&mut self, reference: &Mailbox<'_>, pattern: &ListMailbox<'_>) -> Done {
         let pattern = full_pattern(reference, pattern)?;
-        let names = self.with_user(|user| Ok(with_parents(user.subscribed.iter())))?;
-        for (name, exists) in names.iter().filter(|(name, _)| matches(&pattern, name)) {
+        let character = self.shared.character;
+        let delimiter = character.delimiter();
+        let names = self.with_user(|user| {
+            let all: Vec<String> = user.subscribed.iter().map(|name| character.wire_name(name)).collect();
+            Ok(with_parents(all.iter(), delimiter))
+        })?;
+        for (name, exists) in names.iter().filter(|(name, _)| matches(&pattern, name, delimiter)) {
             if exists.itself {
                 self.list_line("LSUB", "", name);
             } else if pattern.contains('%') {
@@ -137,13 +157,13 @@ impl Session {
     }
 
     fn list_line(&mut self, kind: &str, attributes: &str, name: &str) {
-        self.push(&format!("* {kind} ({attributes}) \"{DELIMITER}\" "));
+        self.push(&format!("* {kind} ({attributes}) \"{}\" ", self.shared.character.delimiter()));
         structure::string(&mut self.out, name.as_bytes());
         self.push("\r\n");
     }
 
     pub(super) fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Done {
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
         let text = self.with_user(|user| {
             let mailbox = user.mailbox(&name)?;
             let mut told = Vec::new();
@@ -170,7 +190,8 @@ impl Session {
             Ok(told.join(" "))
         })?;
         self.push("* STATUS ");
-        structure::string(&mut self.out, canonical(&name).as_bytes());
+        let told = self.shared.character.wire_name(&super::super::state::canonical(&name));
+        structure::string(&mut self.out, told.as_bytes());
         self.push(&format!(" ({text})\r\n"));
         ok("done")
     }
@@ -185,11 +206,11 @@ struct Listed {
 }
 
 /// The names and every level above them.
-fn with_parents<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<String, Listed> {
+fn with_parents<'a>(names: impl Iterator<Item = &'a String>, delimiter: char) -> BTreeMap<String, Listed> {
     let mut all: BTreeMap<String, Listed> = BTreeMap::new();
     for name in names {
         all.entry(name.clone()).or_default().itself = true;
-        for (at, _) in name.match_indices(DELIMITER) {
+        for (at, _) in name.match_indices(delimiter) {
             all.entry(name[..at].to_owned()).or_default().has_children = true;
         }
     }
@@ -202,11 +223,15 @@ fn full_pattern(reference: &Mailbox<'_>, pattern: &ListMailbox<'_>) -> Result<St
         ListMailbox::String(string) => string.as_ref().to_vec(),
     };
     let pattern = String::from_utf8(pattern).map_err(|_| Failure::No("[CANNOT] a name is ASCII".to_owned()))?;
-    Ok(canonical(&format!("{}{pattern}", name_of(reference)?)))
+    Ok(super::super::state::canonical(&format!("{}{pattern}", name_of(reference)?)))
 }
 
 /// RFC 3501 §6.3.8: `*` matches anything, `%` anything but the delimiter.
-fn matches(pattern: &str, name: &str) -> bool {
+fn matches(pattern: &str, name: &str, delimiter: char) -> bool {
+    // RFC 3501 §5.1: INBOX is INBOX in any case.
+    if pattern == "INBOX" && name.eq_ignore_ascii_case("INBOX") {
+        return true;
+    }
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     // One row per pattern octet: which prefixes of the name it can cover.
     let mut reach = vec![false; name.len() + 1];
@@ -216,7 +241,7 @@ fn matches(pattern: &str, name: &str) -> bool {
         for at in 0..=name.len() {
             next[at] = match p {
                 b'*' | b'%' => {
-                    let grows = at > 0 && next[at - 1] && (*p == b'*' || name[at - 1] != DELIMITER as u8);
+                    let grows = at > 0 && next[at - 1] && (*p == b'*' || char::from(name[at - 1]) != delimiter);
                     reach[at] || grows
                 }
                 p => at > 0 && reach[at - 1] && name[at - 1] == *p,
@@ -244,7 +269,7 @@ mod tests {
             ("INBOX", "INBOX", true),
             ("", "a", false),
         ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+            assert_eq!(matches(pattern, name, '/'), fits, "{pattern} {name}");
         }
     }
 }

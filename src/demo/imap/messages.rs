@@ -10,7 +10,7 @@ use imap_codec::imap_types::sequence::SequenceSet;
 
 use super::super::dates::InternalDate;
 use super::super::state::Refusal;
-use super::{Done, Failure, Session, name_of, ok};
+use super::{Done, Failure, Session, ok};
 
 /// The flags as text, without \Recent, which nobody can set.
 fn texts(flags: &[Flag<'_>]) -> BTreeSet<String> {
@@ -49,6 +49,14 @@ fn uid_set(uids: &[u32]) -> String {
 }
 
 impl Session {
+    /// Refuses keywords that this provider doesn't have.
+    fn accepts(&self, flags: &BTreeSet<String>) -> Result<(), Failure> {
+        match flags.iter().any(|f| self.shared.character.refuses(f)) {
+            true => Err(Failure::Bad("Command Argument Error. 11".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn store(
         &mut self,
         set: &SequenceSet,
@@ -61,6 +69,8 @@ impl Session {
         let (indices, validity) = (selected.resolve(set, uid)?, selected.validity);
         let uids: Vec<u32> = indices.iter().map(|i| selected.known[*i].message.uid).collect();
         let named = texts(flags);
+        self.accepts(&named)?;
+        let labels = self.shared.character.labels();
         let results = self.with_user(|user| {
             let mailbox = user.by_validity(validity).ok_or(Refusal::Missing)?;
             let mut results = Vec::with_capacity(uids.len());
@@ -75,6 +85,9 @@ impl Session {
             }
             if any {
                 mailbox.version += 1;
+                if labels {
+                    user.flagged(validity, &uids);
+                }
                 user.save()?;
             }
             Ok(results)
@@ -113,17 +126,24 @@ impl Session {
         date: Option<&DateTime>,
         message: Vec<u8>,
     ) -> Done {
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
         let date = date.map_or_else(InternalDate::now, |d| InternalDate {
             unix: d.as_ref().timestamp(),
             offset_minutes: d.as_ref().offset().local_minus_utc() / 60,
         });
         let flags = texts(flags);
+        let labels = self.shared.character.labels();
         let (validity, uid) = self
-            .with_user(|user| Ok(user.add(&name, Arc::from(message), flags, date)))?
+            .with_user(|user| {
+                let added = user.add(&name, Arc::from(message), flags, date);
+                if let Ok((_, uid)) = &added {
+                    user.after_add(labels, &name, *uid);
+                }
+                Ok(added)
+            })?
             .map_err(|refusal| target_missing(refusal, &name))?;
         self.shared.wake();
-        match self.offers(self.shared.caps.uidplus, "UIDPLUS") {
+        match self.offers(self.has("UIDPLUS"), "UIDPLUS") {
             Ok(()) => Ok(format!("[APPENDUID {validity} {uid}] appended")),
             Err(_) => ok("appended"),
         }
@@ -134,7 +154,8 @@ impl Session {
         let selected = if moves { self.writable()? } else { self.selected()? };
         let (indices, validity) = (selected.resolve(set, uid)?, selected.validity);
         let uids: Vec<u32> = indices.iter().map(|i| selected.known[*i].message.uid).collect();
-        let name = name_of(mailbox)?;
+        let name = self.name_of(mailbox)?;
+        let labels = self.shared.character.labels();
         let (target, from, to) = self.with_user(|user| {
             user.mailbox(&name).map_err(|refusal| target_missing(refusal, &name))?;
             let source = user.by_validity(validity).ok_or(Refusal::Missing)?;
@@ -150,6 +171,9 @@ impl Session {
                 to.push(target.push(message));
             }
             let target = target.validity;
+            for uid in &to {
+                user.after_add(labels, &name, *uid);
+            }
             if moves && let Some(source) = user.by_validity(validity) {
                 source.remove(&from.iter().copied().collect());
             }
@@ -157,7 +181,7 @@ impl Session {
             Ok((target, from, to))
         })?;
         self.shared.wake();
-        let told = !from.is_empty() && self.offers(self.shared.caps.uidplus, "UIDPLUS").is_ok();
+        let told = !from.is_empty() && self.offers(self.has("UIDPLUS"), "UIDPLUS").is_ok();
         let code =
             if told { format!("[COPYUID {target} {} {}] ", uid_set(&from), uid_set(&to)) } else { String::new() };
         if moves && told {
@@ -170,7 +194,7 @@ impl Session {
 
     pub(super) fn expunge(&mut self, set: Option<&SequenceSet>) -> Done {
         if set.is_some() {
-            self.offers(self.shared.caps.uidplus, "UIDPLUS")?;
+            self.offers(self.has("UIDPLUS"), "UIDPLUS")?;
         }
         self.writable()?;
         self.remove_deleted(set)?;

@@ -157,13 +157,17 @@ impl Session {
             Some(
                 ImapEffect::No(_)
                 | ImapEffect::Bad(_)
+                | ImapEffect::BadAndBye(..)
                 | ImapEffect::DropInLiteral(_)
                 | ImapEffect::DropBeforeAnswer
                 | ImapEffect::EndIdle(_),
             )
             | None => {}
         }
-        self.push(&format!("* OK [CAPABILITY {}] Tollgate demo provider\r\n", self.capabilities()));
+        match self.shared.character.greeting() {
+            Some(text) => self.push(&format!("* OK {text}\r\n")),
+            None => self.push(&format!("* OK [CAPABILITY {}] Tollgate demo provider\r\n", self.capabilities())),
+        }
         self.flush().await?;
         loop {
             let raw = match self.read_command().await {
@@ -197,6 +201,11 @@ impl Session {
     /// What this connection may use now.
     fn capabilities(&self) -> String {
         let caps = self.shared.caps;
+        if let Some(list) = self.shared.character.capabilities(self.user.is_some()) {
+            let mut names: Vec<&str> = list.split(' ').filter(|n| !self.shared.faults.imap_hidden(n)).collect();
+            names.extend((self.user.is_none() && self.no_passwords()).then_some("LOGINDISABLED"));
+            return names.join(" ");
+        }
         let mut names = vec!["IMAP4rev1", "LITERAL+", "SASL-IR", "AUTH=PLAIN", "ID"];
         names.extend(["NAMESPACE", "UNSELECT", "CHILDREN", "SPECIAL-USE", "STATUS=SIZE"]);
         names.extend(caps.idle.then_some("IDLE"));
@@ -204,6 +213,28 @@ impl Session {
         names.extend(caps.uidplus.then_some("UIDPLUS"));
         names.retain(|name| !self.shared.faults.imap_hidden(name));
         names.join(" ")
+    }
+
+    /// Whether logins by password are hidden.
+    fn no_passwords(&self) -> bool {
+        self.shared.faults.imap_hidden("AUTH=PLAIN")
+    }
+
+    /// Whether this provider has an extension that some lack.
+    fn has(&self, name: &str) -> bool {
+        let caps = self.shared.caps;
+        let plain = match name {
+            "IDLE" => caps.idle,
+            "MOVE" => caps.move_,
+            "UIDPLUS" => caps.uidplus,
+            _ => false,
+        };
+        self.shared.character.has(name).unwrap_or(plain)
+    }
+
+    /// The name in store of a mailbox that a client named.
+    fn name_of(&self, mailbox: &Mailbox<'_>) -> Result<String, Failure> {
+        Ok(self.shared.character.stored_name(&name_of(mailbox)?))
     }
 
     fn offers(&self, on: bool, name: &str) -> Result<(), Failure> {
@@ -252,6 +283,11 @@ impl Session {
             Some(ImapEffect::Bad(text)) => Err(Failure::Bad(text)),
             Some(ImapEffect::Bye(text)) => {
                 self.push(&format!("* BYE {text}\r\n"));
+                self.flush().await?;
+                return Ok(false);
+            }
+            Some(ImapEffect::BadAndBye(bad, bye)) => {
+                self.push(&format!("{tag} BAD {bad}\r\n* BYE {bye}\r\n"));
                 self.flush().await?;
                 return Ok(false);
             }
@@ -347,15 +383,31 @@ impl Session {
         }
     }
 
+    /// RFC 7162 §3.1.8: whether SELECT asks for CONDSTORE, the only parameter
+    /// that anyone here has.
+    fn opens_with(&self, parameters: bool) -> Result<bool, Failure> {
+        match parameters && !self.has("CONDSTORE") {
+            true => Err(Failure::Bad("Unexpected extra arguments".to_owned())),
+            false => Ok(parameters),
+        }
+    }
+
     fn messages_or_mailboxes(&mut self, body: CommandBody<'_>) -> Done {
         match body {
             CommandBody::Namespace => {
                 self.user()?;
-                self.push("* NAMESPACE ((\"\" \"/\")) NIL NIL\r\n");
+                let (prefix, delimiter) = (self.shared.character.prefix(), self.shared.character.delimiter());
+                self.push(&format!("* NAMESPACE ((\"{prefix}\" \"{delimiter}\")) NIL NIL\r\n"));
                 ok("done")
             }
-            CommandBody::Select { mailbox, .. } => self.select(&mailbox, false),
-            CommandBody::Examine { mailbox, .. } => self.select(&mailbox, true),
+            CommandBody::Select { mailbox, parameters } => {
+                let condstore = self.opens_with(!parameters.is_empty())?;
+                self.select(&mailbox, false, condstore)
+            }
+            CommandBody::Examine { mailbox, parameters } => {
+                let condstore = self.opens_with(!parameters.is_empty())?;
+                self.select(&mailbox, true, condstore)
+            }
             CommandBody::Create { mailbox } => self.create(&mailbox),
             CommandBody::Delete { mailbox } => self.delete(&mailbox),
             CommandBody::Rename { from, to } => self.rename(&from, &to),
@@ -374,7 +426,7 @@ impl Session {
             }
             CommandBody::Copy { sequence_set, mailbox, uid } => self.copy(&sequence_set, &mailbox, uid, false),
             CommandBody::Move { sequence_set, mailbox, uid } => {
-                self.offers(self.shared.caps.move_, "MOVE")?;
+                self.offers(self.has("MOVE"), "MOVE")?;
                 self.copy(&sequence_set, &mailbox, uid, true)
             }
             _ => Err(Failure::Bad("not offered".to_owned())),
@@ -390,10 +442,26 @@ impl Session {
         if self.user.is_some() {
             return Err(Failure::Bad("signed in already".to_owned()));
         }
+        if self.no_passwords() {
+            return Err(Failure::No("LOGIN failed.".to_owned()));
+        }
         match self.shared.password_fits(login, password) {
             Some(login) => {
-                self.user = Some(login);
-                Ok(format!("[CAPABILITY {}] signed in", self.capabilities()))
+                let (most, refusal) = self.shared.character.connections();
+                if self.shared.faults.connections() > self.shared.faults.connection_limit().unwrap_or(most) {
+                    return Err(Failure::No(refusal.to_owned()));
+                }
+                self.user = Some(login.clone());
+                let told = self.capabilities();
+                match self.shared.character.welcome(&login) {
+                    None => Ok(format!("[CAPABILITY {told}] signed in")),
+                    Some((text, apart)) => {
+                        if apart {
+                            self.push(&format!("* CAPABILITY {told}\r\n"));
+                        }
+                        Ok(text)
+                    }
+                }
             }
             None => Err(Failure::No("[AUTHENTICATIONFAILED] wrong login or password".to_owned())),
         }
@@ -422,7 +490,7 @@ impl Session {
 
     /// RFC 2177: tells changes at once until the client says DONE.
     async fn idle(&mut self) -> Done {
-        self.offers(self.shared.caps.idle, "IDLE")?;
+        self.offers(self.has("IDLE"), "IDLE")?;
         self.user()?;
         let mut changes = self.shared.changes.subscribe();
         self.push("+ idling\r\n");

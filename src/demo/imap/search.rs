@@ -7,6 +7,7 @@ use imap_codec::imap_types::core::{AString, Charset};
 use imap_codec::imap_types::search::SearchKey;
 use mail_parser::DateTime;
 
+use super::super::character::Character;
 use super::super::dates::InternalDate;
 use super::selected::{Known, Selected};
 use super::{Done, Failure, Session, ok};
@@ -22,6 +23,9 @@ impl Session {
                 return Err(Failure::No("[BADCHARSET (US-ASCII UTF-8)] unknown charset".to_owned()));
             }
         }
+        if keys.iter().any(|key| names_refused(key, self.shared.character)) {
+            return Err(Failure::Bad("Command Argument Error. 11".to_owned()));
+        }
         let selected = self.selected()?;
         let now = InternalDate::now().unix;
         let mut line = "* SEARCH".to_owned();
@@ -35,6 +39,17 @@ impl Session {
         line.push_str("\r\n");
         self.push(&line);
         ok("done")
+    }
+}
+
+/// Whether a search names a keyword that this provider doesn't have.
+fn names_refused(key: &SearchKey<'_>, character: Character) -> bool {
+    match key {
+        SearchKey::Keyword(word) | SearchKey::Unkeyword(word) => character.refuses(word.as_ref()),
+        SearchKey::And(keys) => keys.as_ref().iter().any(|k| names_refused(k, character)),
+        SearchKey::Or(a, b) => names_refused(a, character) || names_refused(b, character),
+        SearchKey::Not(key) => names_refused(key, character),
+        _ => false,
     }
 }
 

@@ -16,6 +16,8 @@ use super::{Failure, Session};
 pub(super) struct Selected {
     pub(super) validity: u32,
     pub(super) read_only: bool,
+    /// It was opened with CONDSTORE.
+    pub(super) condstore: bool,
     /// By message number; ascending by UID.
     pub(super) known: Vec<Known>,
     /// The mailbox's version that `known` stands for, if all could be told.
@@ -39,9 +41,14 @@ impl Known {
 }
 
 impl Selected {
-    pub(super) fn new(mailbox: &mut Mailbox, read_only: bool) -> Selected {
-        let mut selected =
-            Selected { validity: mailbox.validity, read_only, known: Vec::new(), version: Some(mailbox.version) };
+    pub(super) fn new(mailbox: &mut Mailbox, read_only: bool, condstore: bool) -> Selected {
+        let mut selected = Selected {
+            validity: mailbox.validity,
+            read_only,
+            condstore,
+            known: Vec::new(),
+            version: Some(mailbox.version),
+        };
         selected.learn_new(mailbox);
         selected
     }
@@ -55,7 +62,7 @@ impl Selected {
             self.known.push(Known { message: message.clone(), recent: message.uid >= mailbox.recent_from });
         }
         if !self.read_only {
-            mailbox.recent_from = mailbox.uid_next;
+            mailbox.recent_from = mailbox.recent_from.max(mailbox.uid_next);
         }
         first_new < mailbox.messages.len()
     }
@@ -138,7 +145,12 @@ impl Session {
                     if message.flags != known.message.flags {
                         known.message.flags.clone_from(&message.flags);
                         let (uid, flags) = (message.uid, known.flags());
-                        lines.push_str(&format!("* {} FETCH (UID {uid} FLAGS {flags})\r\n", index + 1));
+                        // RFC 7162 §3.2: whoever asked for CONDSTORE gets MODSEQ.
+                        let modseq = match selected.condstore {
+                            true => format!(" MODSEQ ({})", mailbox.version + 1),
+                            false => String::new(),
+                        };
+                        lines.push_str(&format!("* {} FETCH (UID {uid} FLAGS {flags}{modseq})\r\n", index + 1));
                     }
                 }
                 None if renumber => {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::floor::action::ACTIONS;
 use crate::floor::envelope::{BodyType, ForwardPath};
 use crate::floor::hold::{Decision, Mode, decide};
 use crate::floor::identity::signing_key;
@@ -37,7 +38,7 @@ fn verified(payload: &Payload) -> Verified {
 #[test]
 fn a_receipt_releases_exactly_what_it_names() {
     let payload = sample();
-    let release = Release::from_receipt(verified(&payload), payload.time, &payload.envelope).unwrap();
+    let release = Release::from_receipt(verified(&payload), payload.action, payload.time, &payload.envelope).unwrap();
     assert_eq!(release.expected(), Some((&payload.sha256, payload.length)));
     assert_eq!(release.envelope(), Some(&payload.envelope));
     assert_eq!(release.upstream(), Some(("smtp.example.org", "jo@example.org")));
@@ -49,17 +50,23 @@ fn a_receipt_releases_exactly_what_it_names() {
 
 #[test]
 fn a_receipt_of_another_action_releases_no_mail() {
-    for action in [Action::ForwardExternal, Action::DeletePermanent] {
-        let payload = Payload { action, ..sample() };
-        let refused = Release::from_receipt(verified(&payload), payload.time, &payload.envelope).map(drop);
-        assert_eq!(refused, Err(ReceiptError::Action { found: action, expected: Action::SendEmail }));
+    for found in ACTIONS {
+        for expected in ACTIONS {
+            let payload = Payload { action: found, ..sample() };
+            let released =
+                Release::from_receipt(verified(&payload), expected, payload.time, &payload.envelope).map(drop);
+            let fits = found == expected && found != Action::DeletePermanent;
+            let refused = Err(ReceiptError::Action { found, expected });
+            assert_eq!(released, if fits { Ok(()) } else { refused });
+        }
     }
 }
 
 #[test]
 fn an_expired_receipt_releases_nothing_even_if_it_was_verified_before() {
     let payload = sample();
-    let refused = Release::from_receipt(verified(&payload), payload.expiry, &payload.envelope).map(drop);
+    let refused =
+        Release::from_receipt(verified(&payload), payload.action, payload.expiry, &payload.envelope).map(drop);
     assert_eq!(refused, Err(ReceiptError::Expired { expiry: payload.expiry }));
 }
 
@@ -68,7 +75,7 @@ fn another_envelope_is_not_released() {
     let payload = sample();
     let more = [payload.envelope.forward_paths.clone(), vec![ForwardPath::parse("eve@example.net").unwrap()]].concat();
     let envelope = Envelope::new("jo@example.org", more, BodyType::SevenBit, false).unwrap();
-    let refused = Release::from_receipt(verified(&payload), payload.time, &envelope).map(drop);
+    let refused = Release::from_receipt(verified(&payload), payload.action, payload.time, &envelope).map(drop);
     assert_eq!(refused, Err(ReceiptError::Payload(Mismatch::Envelope)));
 }
 

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{CONSOLE, ControlError, Request, Which};
-use crate::account::{AccountId, KeyId, Role};
+use crate::account::{AccountId, AccountsError, KeyId, Role};
+use crate::config::AccountConfig;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
@@ -194,6 +195,10 @@ fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError>
 
 async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
     let account = account_of(core, account)?;
+    if !core.accounts.account(&account).is_some_and(AccountConfig::stores_secret) {
+        // The same reason as for keys.
+        return Err(AccountsError::NoSecret(account).into());
+    }
     pin::set(core.store.as_ref(), &account, pin).await?;
     core.outbox.record(Event::PinSet { account: account.to_string() }).await?;
     Ok(json!({ "account": account }))

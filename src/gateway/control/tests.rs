@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::account::{AccountId, KeyId, demo};
 use crate::config::Config;
+use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::gateway::core::Core;
@@ -73,6 +74,8 @@ impl Running {
             message_id: None,
             subject: Some("Hi".into()),
             reason: Reason::AgentKey,
+            action: Action::SendEmail,
+            lineage: None,
         };
         self.core.outbox.hold(intake).await.unwrap()
     }

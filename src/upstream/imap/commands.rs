@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::response::Outcome;
+use super::response::{Outcome, Status};
 use super::untagged::{UntaggedData, atoms, number};
 use super::{Connection, ImapError, Part};
 use crate::wire::imap::{Quoted, encode_astring};
@@ -55,8 +55,12 @@ impl Connection {
         if self.capabilities.has("CONDSTORE") || self.capabilities.has("QRESYNC") {
             parts.push(Part::Text(b" (CONDSTORE)"));
         }
-        let outcome = self.run_parts(&parts).await?.ok()?;
-        selected(&outcome, examine)
+        let mut outcome = self.run_parts(&parts).await?;
+        if outcome.status == Status::Bad && parts.len() > 2 {
+            // Some advertise it and take no parameter (jstedfast/MailKit#970).
+            outcome = self.run_parts(&parts[..2]).await?;
+        }
+        selected(&outcome.ok()?, examine)
     }
 
     /// Lists the mailboxes that match `pattern` under `reference`.

@@ -166,11 +166,27 @@ fn sasl_plain(target: &ImapTarget) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(STANDARD.encode(message.as_bytes()).into_bytes())
 }
 
+/// The code of a refusal for too many connections.
+const LIMIT: &[u8] = b"LIMIT";
 /// RFC 5530 §3: these codes say that the server can't now, not that the
 /// password is wrong.
-const NOT_OUR_FAULT: [&[u8]; 5] = [b"UNAVAILABLE", b"LIMIT", b"INUSE", b"SERVERBUG", b"CONTACTADMIN"];
+const NOT_OUR_FAULT: [&[u8]; 5] = [b"UNAVAILABLE", LIMIT, b"INUSE", b"SERVERBUG", b"CONTACTADMIN"];
 
-fn logged_in(outcome: Outcome) -> Result<(), ImapError> {
+/// Whether a refusal is about the number of connections, not the password.
+/// Gmail's has the code ALERT, so that the text has to tell: "Too many
+/// simultaneous connections".
+fn is_limit(code: Option<&Bytes>, text: &[u8]) -> bool {
+    let text = text.to_ascii_lowercase();
+    let says = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
+    code.is_some_and(|c| c.eq_ignore_ascii_case(b"LIMIT"))
+        || says(b"too many") && says(b"connection")
+        || says(b"number of connections")
+}
+
+fn logged_in(mut outcome: Outcome) -> Result<(), ImapError> {
+    if outcome.status == Status::No && is_limit(outcome.code.as_ref(), &outcome.text) {
+        outcome.code = Some(Bytes::from_static(LIMIT));
+    }
     let code: Option<&Bytes> = outcome.code.as_ref();
     let excused = code.is_some_and(|code| NOT_OUR_FAULT.iter().any(|known| code.eq_ignore_ascii_case(known)));
     match outcome.status {

@@ -176,6 +176,30 @@ async fn a_refused_login_is_an_auth_error() {
 }
 
 #[tokio::test]
+async fn too_many_connections_are_no_fault_of_the_password() {
+    for (answer, limit) in [
+        ("[ALERT] Too many simultaneous connections. (Failure)", true),
+        ("[UNAVAILABLE] Maximum number of connections from user+IP exceeded (mail_max_userip_connections=10)", true),
+        ("[LIMIT] later", true),
+        ("[ALERT] Please log in via your web browser (Failure)", false),
+        ("[AUTHENTICATIONFAILED] Invalid credentials (Failure)", false),
+    ] {
+        let (target, task) = server(move |mut peer| async move {
+            peer.say("* OK hi\r\n").await;
+            peer.hear("t1 CAPABILITY\r\n").await;
+            peer.say("* CAPABILITY IMAP4rev1\r\nt1 OK\r\n").await;
+            peer.hear("t2 LOGIN demo secret\r\n").await;
+            peer.say(&format!("t2 NO {answer}\r\n")).await;
+        })
+        .await;
+        let error = Connection::open(&target).await.unwrap_err();
+        assert_eq!(error.is_limit(), limit, "{answer}: {error:?}");
+        assert_eq!(matches!(error, ImapError::Auth { .. }), !limit, "{answer}: {error:?}");
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_hangs_up_or_preauthenticates_is_refused() {
     for (greeting, expected) in [
         ("* BYE [LIMIT] too many\r\n", "No"),

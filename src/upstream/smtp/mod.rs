@@ -76,7 +76,7 @@ pub enum SubmissionError {
     #[error("the provider offers neither AUTH PLAIN nor AUTH LOGIN")]
     NoMechanism,
     /// The server refused our credentials.
-    #[error("the provider refused the stored credentials: {0}")]
+    #[error("the provider refused the credentials: {0}")]
     Auth(Reply),
     /// The server answered a step with something that ends it.
     #[error("the provider refused {step}: {reply}")]

@@ -52,7 +52,7 @@ fn approved(message: &[u8]) -> Release {
     let event = Event::Approved { hold: "h".into(), payload: payload.hash(), approver: "p".into() };
     let receipt = mint(&payload, &key, Entry::next(None, 1, event).head());
     let verified = receipt.verify(&[key.verifying_key()], &Expect::new(Action::SendEmail)).unwrap();
-    Release::from_receipt(verified, 2, &envelope).unwrap()
+    Release::from_receipt(verified, Action::SendEmail, 2, &envelope).unwrap()
 }
 
 fn quick() -> Timeouts {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::account::{AccountId, Accounts, KeyId, Role, demo};
 use crate::config::Config;
+use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::mail::address::Address;
@@ -100,6 +101,8 @@ impl House {
             message_id: text("Message-ID"),
             subject: text("Subject"),
             reason: Reason::AgentKey,
+            action: Action::SendEmail,
+            lineage: None,
         };
         self.services.outbox.hold(intake).await.unwrap()
     }
