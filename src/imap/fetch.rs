@@ -356,13 +356,16 @@ async fn plan(
     }
     let mut wholes = wholes.into_iter();
     let job = |head: String, items: &[&str], whole: Option<Whole>| {
-        // BODY[] stands first: its literal tells the true length before
-        // anything of the response is written.
         let ask = whole.as_ref().map(|w| match w.upstream {
             None => "BODY.PEEK[]".to_owned(),
             Some((from, count)) => format!("BODY.PEEK[]<{from}.{count}>"),
         });
-        let command = ask.iter().map(String::as_str).chain(items.iter().copied()).collect::<Vec<_>>().join(" ");
+        let mut parts = items.to_vec();
+        // Together with RFC822.SIZE, BODY[] stands first: its literal tells the
+        // true length before anything of the response is written.
+        let first = wanted.items.contains(&Item::Size) && whole.as_ref().is_some_and(|w| w.upstream.is_none());
+        parts.splice(if first { 0..0 } else { items.len()..items.len() }, ask.as_deref());
+        let command = parts.join(" ");
         Job { up, stamp: stamp.clone(), head, whole, command, size, alone: false }
     };
     let mut out = vec![job(head.text(), &items, wholes.next())];

@@ -29,7 +29,7 @@ async fn sizes(client: &mut Client) -> Vec<(u32, usize, Vec<u8>)> {
         reply.untagged.into_iter().filter(|(t, _)| t.contains("FETCH (UID")).collect()
     };
     let alone = fetched(client.ok("UID FETCH 1:* (RFC822.SIZE)").await);
-    let both = fetched(client.ok("UID FETCH 1:* (RFC822.SIZE BODY.PEEK[])").await);
+    let both = fetched(client.ok("UID FETCH 1:* (BODYSTRUCTURE RFC822.SIZE BODY.PEEK[])").await);
     assert_eq!(alone.len(), both.len());
     let mut out = Vec::new();
     for ((text, _), (with, octets)) in alone.iter().zip(both) {
