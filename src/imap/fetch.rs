@@ -92,7 +92,7 @@ pub(super) struct Steps<'a> {
     with_uid: bool,
     marks: bool,
     /// A message that was chosen is gone.
-    pub(super) gone: bool,
+    gone: bool,
 }
 
 impl Steps<'_> {
@@ -235,6 +235,7 @@ impl Session {
             plan.ahead().await?;
         }
         let done = runs::run(&mut plan, out).await;
+        let mut gone = plan.gone || !done.missed.is_empty() || done.expunged;
         // What was learned is kept, whatever became of the rest.
         let learned = done.measured;
         if !learned.is_empty()
@@ -242,8 +243,19 @@ impl Session {
         {
             tracing::warn!(account = %mirror.account, "true lengths of messages were not kept: {e}");
         }
-        let gone = done.outcome?;
-        self.tell(false).await?;
+        done.outcome?;
+        if gone && uid {
+            // RFC 9051 §6.4.9 and §7.5.1: UIDs of messages that are gone are
+            // no error, and the client may be told so at once.
+            if !done.missed.is_empty() || done.expunged {
+                mirror.ask(Op::Sync).await?;
+            }
+            self.tell(true).await?;
+            let state = mirror.state();
+            gone = done.missed.iter().any(|up| state.messages.contains_key(up));
+        } else {
+            self.tell(false).await?;
+        }
         if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
     }
 }

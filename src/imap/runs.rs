@@ -52,8 +52,11 @@ const LOOKS: u32 = 8;
 pub(super) struct Done {
     /// Messages whose length isn't the one that was known.
     pub(super) measured: Vec<(UpstreamUid, u64)>,
-    /// Whether a message was gone.
-    pub(super) outcome: Result<bool, Fail>,
+    /// Messages that the provider doesn't have, or whose data it doesn't have.
+    pub(super) missed: Vec<UpstreamUid>,
+    /// The provider says that messages were expunged, and not which.
+    pub(super) expunged: bool,
+    pub(super) outcome: Result<(), Fail>,
 }
 
 /// Writes every response of a plan.
@@ -85,7 +88,7 @@ pub(super) async fn run(steps: &mut Steps<'_>, out: &mut Out) -> Done {
     {
         lease.give_back();
     }
-    Done { measured: runs.measured, outcome: outcome.map(|()| runs.gone || steps.gone) }
+    Done { measured: runs.measured, missed: runs.missed, expunged: runs.expunged, outcome }
 }
 
 /// Ends when the client takes nothing while others wait for the connection to
@@ -141,7 +144,8 @@ struct Runs {
     careful: bool,
     /// What is still to be written.
     sink: Vec<u8>,
-    gone: bool,
+    missed: Vec<UpstreamUid>,
+    expunged: bool,
     measured: Vec<(UpstreamUid, u64)>,
 }
 
@@ -302,13 +306,12 @@ impl Runs {
         }
         if self.alone {
             // Neither answered nor doubted any more.
-            self.gone |= left > 0;
-            self.live.clear();
+            self.missed.extend(self.live.drain(..).map(|f| f.job.up));
             self.alone = false;
         } else if left > 0 {
             self.troubled = true;
         }
-        self.gone |= expunged && !self.troubled;
+        self.expunged |= expunged && !self.troubled;
         Ok(())
     }
 
@@ -328,7 +331,7 @@ impl Runs {
         for mut flight in std::mem::take(&mut self.live).into_iter().rev() {
             if flight.state != State::Answered {
                 if !there.contains(&flight.job.up.get()) {
-                    self.gone = true;
+                    self.missed.push(flight.job.up);
                     continue;
                 }
                 flight.job.alone = true;
