@@ -15,12 +15,14 @@ use tokio::sync::watch;
 
 use super::core::Core;
 use crate::account::AccountId;
+use crate::config::ApprovalMode;
 use crate::floor::submission::State;
 use crate::imap::local::notice;
 use crate::imap::mirror::{Health, Mirror, Op, OpError};
 use crate::imap::perceiving::now;
 use crate::outbox::Hold;
 use crate::store::{StoreError, Table, read, write};
+use crate::web;
 
 /// Notices are compared with the holds this often, whatever was told.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
@@ -97,7 +99,7 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         if shown.contains(&name) || announced(core, account, &name)? {
             continue;
         }
-        let octets = text(core, hold, url);
+        let octets = text(core, hold, &link(core, hold, url).await?);
         let posted = name.clone();
         mirror.ask(|r| Op::PostLocal(posted, octets, r)).await?;
         announce(core, account, &name).await?;
@@ -125,7 +127,19 @@ fn announced_key(account: &AccountId, name: &str) -> Vec<u8> {
     format!("announced\0{account}\0{name}").into_bytes()
 }
 
-fn text(core: &Core, hold: &Hold, url: &str) -> String {
+/// Where the notice leads. A link that is enough by itself stands nowhere but
+/// here: the notice is local, and agents' views don't have it.
+async fn link(core: &Core, hold: &Hold, url: &str) -> Result<String, OpError> {
+    match core.config.approval {
+        ApprovalMode::Pin | ApprovalMode::Passkey => Ok(format!("{url}/held/{}", hold.id)),
+        ApprovalMode::Link => {
+            let path = web::link::path(core.store.as_ref(), &hold.id).await;
+            Ok(format!("{url}{}", path.map_err(|e| OpError::Store(e.to_string()))?))
+        }
+    }
+}
+
+fn text(core: &Core, hold: &Hold, link: &str) -> String {
     let host = &core.config.hostname;
     let subject = hold.subject.as_deref().unwrap_or("(no subject)");
     let to: Vec<&str> = hold.envelope.forward_paths.iter().map(|p| p.as_str()).collect();
@@ -145,7 +159,7 @@ fn text(core: &Core, hold: &Hold, url: &str) -> String {
     }
     lines.push(format!("Subject: {subject}"));
     lines.push(String::new());
-    lines.push(format!("{url}/held/{}", hold.id));
+    lines.push(link.to_owned());
     let date = jiff::Timestamp::from_second(now()).map(|t| t.to_zoned(jiff::tz::TimeZone::UTC));
     let date = date.map(|z| z.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()).unwrap_or_default();
     let id = format!("hold.{}@{host}", hold.id);
