@@ -11,9 +11,10 @@ use super::{Globals, show};
 use crate::config::{
     self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, TlsMode, certs,
 };
-use crate::gateway::control::SOCKET;
+use crate::gateway::control::{Request, SOCKET};
 use crate::lane::LanePreset;
 use crate::outbox::IDENTITY_FILE;
+use crate::store::redb::DATABASE_FILE;
 
 pub(super) fn run(globals: &Globals) -> Outcome {
     let config = globals.load()?;
@@ -26,6 +27,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         ports(&config, &mut notes, &mut problems);
     }
     identity(&config, &mut notes, &mut problems);
+    let lengths = lengths(&config, running, &mut notes);
     let report = json!({
         "ok": problems.is_empty(),
         "file": file,
@@ -47,6 +49,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         "max_held_bytes_per_key": config.max_held_bytes_per_key,
         "max_held_bytes": config.max_held_bytes,
         "thresholds": config.thresholds,
+        "lengths": lengths,
         "accounts": config.accounts.iter().map(account_json).collect::<Vec<_>>(),
         "notes": notes,
         "problems": problems,
@@ -137,6 +140,33 @@ fn ports(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// Accounts whose provider told lengths of messages that aren't true. Where
+/// there is no state yet nothing is known, and none is made.
+fn lengths(config: &Config, running: bool, notes: &mut Vec<String>) -> Value {
+    if !running && !config.state_dir.join(DATABASE_FILE).exists() {
+        return json!([]);
+    }
+    let answer = match super::gate::ask(config.clone(), Request::Lengths) {
+        Ok(mut answer) => answer["lengths"].take(),
+        Err(e) => {
+            notes.push(format!("what the state knows of the providers can't be read: {}", e.message));
+            return json!([]);
+        }
+    };
+    for one in answer.as_array().map(Vec::as_slice).unwrap_or_default() {
+        let mark = &one["mark"];
+        notes.push(format!(
+            "{}: the provider's RFC822.SIZE was not the length of {} new messages, and bodies changed their length \
+             {} times, last on {}: true lengths are sent",
+            show::text(&one["account"]),
+            mark["sizes"],
+            mark["bodies"],
+            mark["last"].as_i64().map_or_else(|| "-".to_owned(), show::time),
+        ));
+    }
+    answer
 }
 
 /// Where the signing key lies, and what that means.

@@ -141,6 +141,9 @@ pub enum Request {
         /// Only say what would go where.
         dry_run: bool,
     },
+    /// Accounts whose provider told lengths that aren't true: `{lengths:
+    /// [{account, mark}]}`.
+    Lengths,
     /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
     /// Sync with the provider, then what the mirror of its INBOX holds:

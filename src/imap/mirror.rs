@@ -17,6 +17,7 @@ use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
 use super::lanes::{LaneMap, Place};
+use super::measured::Mark;
 use super::pool::Pool;
 use super::rows::{self, LocalRow, MessageRow, MirrorRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid};
@@ -280,6 +281,8 @@ pub enum Op {
     RemoveLocals(Vec<u32>, oneshot::Sender<Result<(), OpError>>),
     /// Take the local message with this name away.
     RemoveLocalNamed(String, oneshot::Sender<Result<(), OpError>>),
+    /// Bodies that came out in another length than was known.
+    Measured(Vec<(UpstreamUid, u64)>, oneshot::Sender<Result<(), OpError>>),
     /// Perceive the newest `n` messages that have no stamp.
     Backfill(usize, bool, oneshot::Sender<Result<Vec<BackfillLine>, OpError>>),
 }
@@ -322,6 +325,8 @@ pub struct Mirror {
     pub(super) changed: watch::Sender<u64>,
     /// Whether new mail is being fetched and perceived.
     pub(super) perceiving: watch::Sender<bool>,
+    /// What is stored of lengths that weren't true, once it was read.
+    pub(super) marked: Mutex<Option<Mark>>,
     ops: mpsc::Sender<Op>,
 }
 
@@ -357,6 +362,7 @@ impl Mirror {
             health: watch::Sender::new(Health::Starting),
             changed: watch::Sender::new(0),
             perceiving: watch::Sender::new(false),
+            marked: Mutex::default(),
             ops,
         };
         Ok((Arc::new(mirror), receiver))

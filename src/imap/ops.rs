@@ -86,6 +86,10 @@ impl Watcher {
                 let done = self.remove_locals(&numbers).await;
                 let _ = reply.send(done);
             }
+            Op::Measured(lengths, reply) => {
+                let done = self.measured(&lengths).await;
+                let _ = reply.send(done);
+            }
             Op::Backfill(last, dry_run, reply) => {
                 let done = self.backfill(last, dry_run).await;
                 self.finish(done, reply).await?;

@@ -22,8 +22,12 @@ pub type ViewId = (Audience, Place);
 /// What is stored of a message of the provider's INBOX.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MessageRow {
-    /// RFC822.SIZE at the provider, in octets.
+    /// Length in octets: RFC822.SIZE at the provider, or what was measured.
     pub size: u64,
+    /// What is known beside it where the provider's RFC822.SIZE is not the
+    /// length of BODY[].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// INTERNALDATE as the provider wrote it, without quotes.
     pub date: String,
     /// Where it is shown beside `Lanes/All`.
@@ -43,6 +47,22 @@ pub struct MessageRow {
     /// Message-ID as it stands in the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+}
+
+/// A message whose length was measured, since its provider says another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// RFC822.SIZE as the provider told it first.
+    pub told: u64,
+    /// How often a client had been told another length before.
+    pub times: u32,
+}
+
+impl MessageRow {
+    /// RFC822.SIZE as the provider tells it.
+    pub fn told_size(&self) -> u64 {
+        self.measured.map_or(self.size, |m| m.told)
+    }
 }
 
 /// What is stored of a local message.

@@ -28,6 +28,7 @@ use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 
 use super::mirror::{Mirror, OpError};
 use super::pass::Passing;
+use super::patient::Patient;
 use super::pool::PoolError;
 use super::rows::ViewId;
 use super::select::name_of;
@@ -183,7 +184,7 @@ pub(super) enum Selection {
 }
 
 /// Where responses go, and where commands come from.
-pub(super) type Out = BufWriter<Stream>;
+pub(super) type Out = BufWriter<Patient<Stream>>;
 
 /// One session.
 pub struct Session {
@@ -232,7 +233,7 @@ impl Session {
     ) -> Session {
         let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
         Session {
-            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            out: BufWriter::with_capacity(WRITE_BUFFER, Patient::new(stream, services.timing.write)),
             reader: CommandReader::new(limits),
             services,
             login_allowed,

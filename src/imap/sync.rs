@@ -115,7 +115,7 @@ impl Watcher {
         let old: Vec<UpstreamUid> = {
             let state = self.mirror.state();
             for m in state.messages.values() {
-                rejoin.insert((m.row.message_id.clone(), m.row.date.clone(), m.row.size), (*m.row).clone());
+                rejoin.insert((m.row.message_id.clone(), m.row.date.clone(), m.row.told_size()), (*m.row).clone());
             }
             for uid in state.messages.keys() {
                 plan.forget(&state, *uid);

@@ -13,7 +13,7 @@ use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
-use crate::imap::rows;
+use crate::imap::{measured, rows};
 use crate::lane::trace::Trace;
 use crate::outbox::{Hold, HoldId};
 use crate::store::{self, Reader, StoreError, Table, Writer};
@@ -59,6 +59,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             let backfill = core.backfill.get().ok_or(ControlError::NotRunning("backfill"))?;
             backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
         }
+        Request::Lengths => lengths(core),
         Request::Mirror { account } => {
             let account = account_of(core, &account)?;
             let mirror = core.mirror.get().ok_or(ControlError::NotRunning("doctor"))?;
@@ -315,6 +316,15 @@ fn corrections(core: &Core) -> Result<Value, ControlError> {
         Ok(list.len() < MAX_CORRECTIONS)
     })?;
     Ok(json!({ "corrections": list }))
+}
+
+fn lengths(core: &Core) -> Result<Value, ControlError> {
+    let mut list = Vec::new();
+    for account in core.accounts.ids() {
+        let mark = store::read::<_, StoreError>(core.store.as_ref(), |r| measured::mark_of(r, &account))?;
+        list.extend(mark.map(|mark| json!({ "account": account.to_string(), "mark": mark })));
+    }
+    Ok(json!({ "lengths": list }))
 }
 
 /// Visits a table in pages until `visit` says no.
