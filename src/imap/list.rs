@@ -25,18 +25,19 @@ impl Session {
     /// NAMESPACE: the provider's, or one without prefix.
     pub(super) async fn namespace(&mut self) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
-        let mut lease = mirror.pool.any().await?;
+        self.reachable(&mirror).await?;
+        let mut errand = self.errand(&mirror).await?;
+        let has = errand.lease(self)?.capabilities().has("NAMESPACE");
+        errand.end();
         let mut found = None;
-        if lease.capabilities().has("NAMESPACE") {
-            let outcome = lease.run(b"NAMESPACE").await?.ok()?;
+        if has {
+            let outcome = self.ask_provider(&mirror, b"NAMESPACE").await?.ok()?;
             found = outcome
                 .untagged
                 .into_iter()
                 .map(|u| u.text)
                 .find(|t| t.to_ascii_uppercase().starts_with(b"* NAMESPACE"));
         }
-        lease.give_back();
         let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
         match found {
             Some(text) => {
@@ -56,17 +57,15 @@ impl Session {
         subscribed: bool,
     ) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let reference = name_of(reference);
         let pattern = match pattern {
             ListMailbox::Token(t) => t.as_ref().to_vec(),
             ListMailbox::String(s) => s.as_ref().to_vec(),
         };
         let verb: &[u8] = if subscribed { b"LSUB " } else { b"LIST " };
-        let mut lease = mirror.pool.any().await?;
         let command = [verb, &quote(&reference), b" ", &quote(&pattern)].concat();
-        let outcome = lease.run(&command).await?.ok()?;
-        lease.give_back();
+        let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
         let lanes = mirror.state().lanes.clone();
         let mut names: Vec<Vec<u8>> = Vec::new();
         for u in &outcome.untagged {
@@ -95,7 +94,7 @@ impl Session {
     /// STATUS.
     pub(super) async fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let mut words = Vec::new();
         for item in items {
@@ -115,17 +114,16 @@ impl Session {
         };
         match place {
             Some(place) => {
+                ready(&mirror).await?;
                 let _ = mirror.freshen().await;
                 let line = self.view_status(&mirror, place, &name, &words)?;
                 self.line(&line).await?;
             }
             None if owned => return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into())),
             None => {
-                let mut lease = mirror.pool.any().await?;
                 let items = format!(" ({})", words.join(" "));
-                let outcome = lease.run(&[b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat()).await?;
-                lease.give_back();
-                let outcome = outcome.ok()?;
+                let command = [b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat();
+                let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
                 for u in &outcome.untagged {
                     if matches!(u.parse(), UntaggedData::Status { .. }) {
                         self.write(&super::encode::fit_response(u)).await?;
@@ -163,7 +161,7 @@ impl Session {
     /// CREATE, DELETE and RENAME of the provider's mailboxes.
     pub(super) async fn manage(&mut self, verb: &[u8], mailboxes: &[&Mailbox<'_>]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let names: Vec<Vec<u8>> = mailboxes.iter().map(|m| name_of(m)).collect();
         let lanes = mirror.state().lanes.clone();
         for name in &names {
@@ -172,18 +170,18 @@ impl Session {
                 return Err(Fail::No("CANNOT", "this mailbox is the gateway's".into()));
             }
         }
-        let mut lease = mirror.pool.any().await?;
         let refs: Vec<Vec<u8>> = names.iter().map(|n| [b" ".as_slice(), &quote(n)].concat()).collect();
-        let outcome = lease.run(&[verb, &refs.concat()].concat()).await?;
-        lease.give_back();
-        outcome.ok()?;
+        self.ask_provider(&mirror, &[verb, &refs.concat()].concat()).await?.ok()?;
+        if verb == b"DELETE" {
+            self.deleted(&names);
+        }
         Ok("done".into())
     }
 
     /// SUBSCRIBE and UNSUBSCRIBE.
     pub(super) async fn subscribe(&mut self, mailbox: &Mailbox<'_>, subscribe: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let lanes = mirror.state().lanes.clone();
         let ours = lanes.as_ref().filter(|l| l.owns(&name));
@@ -197,10 +195,7 @@ impl Session {
             return Ok("done".into());
         }
         let verb: &[u8] = if subscribe { b"SUBSCRIBE " } else { b"UNSUBSCRIBE " };
-        let mut lease = mirror.pool.any().await?;
-        let outcome = lease.run(&[verb, &quote(&name)].concat()).await?;
-        lease.give_back();
-        outcome.ok()?;
+        self.ask_provider(&mirror, &[verb, &quote(&name)].concat()).await?.ok()?;
         Ok("done".into())
     }
 }
@@ -238,39 +233,40 @@ fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool)
     Ok(out)
 }
 
-/// Whether a mailbox is the trash or the junk of the provider.
-pub(super) async fn is_bin(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
-    let roles = roles(mirror, name).await?;
-    let leaf = leaf(mirror, name);
-    Ok(roles.iter().any(|r| r == "\\trash" || r == "\\junk") || BINS.contains(&leaf.as_str()))
-}
+impl Session {
+    /// Whether a mailbox is the trash or the junk of the provider.
+    pub(super) async fn is_bin(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        let roles = self.roles(mirror, name).await?;
+        let leaf = leaf(mirror, name);
+        Ok(roles.iter().any(|r| r == "\\trash" || r == "\\junk") || BINS.contains(&leaf.as_str()))
+    }
 
-/// Whether a mailbox is the one for drafts: by SPECIAL-USE where the provider
-/// has it, else by its name.
-pub(super) async fn is_drafts(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
-    let roles = roles(mirror, name).await?;
-    let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
-    let other = roles.iter().any(|r| special.contains(&r.as_str()));
-    Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
+    /// Whether a mailbox is the one for drafts: by SPECIAL-USE where the
+    /// provider has it, else by its name.
+    pub(super) async fn is_drafts(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        let roles = self.roles(mirror, name).await?;
+        let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
+        let other = roles.iter().any(|r| special.contains(&r.as_str()));
+        Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
+    }
+
+    async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
+        let command = [b"LIST \"\" ".as_slice(), &quote(name)].concat();
+        let outcome = self.ask_provider(mirror, &command).await?.ok()?;
+        let mut out = Vec::new();
+        for u in &outcome.untagged {
+            if let UntaggedData::List { flags, name: listed, .. } = u.parse()
+                && listed == name
+            {
+                out.extend(flags.iter().map(|f| String::from_utf8_lossy(f).to_ascii_lowercase()));
+            }
+        }
+        Ok(out)
+    }
 }
 
 fn leaf(mirror: &Mirror, name: &[u8]) -> String {
     let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()
-}
-
-async fn roles(mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
-    let mut lease = mirror.pool.any().await?;
-    let outcome = lease.run(&[b"LIST \"\" ".as_slice(), &quote(name)].concat()).await?.ok()?;
-    lease.give_back();
-    let mut out = Vec::new();
-    for u in &outcome.untagged {
-        if let UntaggedData::List { flags, name: listed, .. } = u.parse()
-            && listed == name
-        {
-            out.extend(flags.iter().map(|f| String::from_utf8_lossy(f).to_ascii_lowercase()));
-        }
-    }
-    Ok(out)
 }

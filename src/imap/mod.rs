@@ -15,6 +15,7 @@ pub mod copy;
 pub mod correct;
 pub mod encode;
 pub mod entering;
+pub mod errand;
 pub mod fetch;
 pub mod lanes;
 pub mod list;

@@ -111,10 +111,33 @@ impl From<PoolError> for Fail {
 impl From<ImapError> for Fail {
     fn from(e: ImapError) -> Fail {
         match e {
-            ImapError::No { .. } | ImapError::Bad { .. } => Fail::Refused(e.to_string()),
+            ImapError::No { text, code } => match code.as_deref().and_then(passed_code) {
+                Some(code) => Fail::No(code, text),
+                None => Fail::Refused(format!("the provider answered NO: {text}")),
+            },
+            ImapError::Bad { .. } => Fail::Refused(e.to_string()),
             other => Fail::No("UNAVAILABLE", other.to_string()),
         }
     }
+}
+
+/// What the provider's refusal means to programs (RFC 9051 §7.1, RFC 5530 §3),
+/// where it means the same to a client of ours.
+pub(super) fn passed_code(code: &[u8]) -> Option<&'static str> {
+    const PASSED: [&str; 11] = [
+        "ALREADYEXISTS",
+        "CANNOT",
+        "EXPUNGEISSUED",
+        "HASCHILDREN",
+        "INUSE",
+        "LIMIT",
+        "NONEXISTENT",
+        "NOPERM",
+        "OVERQUOTA",
+        "SERVERBUG",
+        "TRYCREATE",
+    ];
+    PASSED.into_iter().find(|p| code.eq_ignore_ascii_case(p.as_bytes()))
 }
 
 /// Who is signed in and what that opens.
@@ -169,6 +192,8 @@ pub struct Session {
     pub(super) login_failures: u32,
     bad: u32,
     ended: bool,
+    /// Ended by LOGOUT.
+    logged_out: bool,
     shutdown: watch::Receiver<bool>,
     /// When the connection began.
     began: Instant,
@@ -193,6 +218,7 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
         login_failures: 0,
         bad: 0,
         ended: false,
+        logged_out: false,
         shutdown,
         began: Instant::now(),
         asked: Instant::now(),
@@ -201,6 +227,10 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
         tracing::debug!(%peer, "IMAP session ended: {e}");
     }
     let _ = session.out.shutdown().await;
+    if session.logged_out {
+        // A connection between commands serves others.
+        session.leave().await;
+    }
 }
 
 impl Session {
@@ -388,6 +418,7 @@ impl Session {
             CommandBody::Logout => {
                 self.line("* BYE until next time").await?;
                 self.ended = true;
+                self.logged_out = true;
                 return Ok("done".into());
             }
             CommandBody::Id { .. } => {
