@@ -8,6 +8,8 @@ pub mod control;
 pub mod core;
 mod listen;
 mod notices;
+mod outbox_view;
+mod reports;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

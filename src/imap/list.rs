@@ -84,7 +84,8 @@ impl Session {
             && !pattern.is_empty()
         {
             let full = [reference, pattern].concat();
-            for line in our_lines(&mirror, &lanes, &full, subscribed)? {
+            let agent = self.signed()?.is_agent();
+            for line in our_lines(&mirror, &lanes, &full, subscribed, agent)? {
                 self.line(&line).await?;
             }
         }
@@ -110,7 +111,8 @@ impl Session {
         let (place, owned) = {
             let state = mirror.state();
             let lanes = state.lanes.as_ref();
-            (lanes.and_then(|l| l.find(&name)), lanes.is_some_and(|l| l.owns(&name)))
+            let audience = self.signed()?.audience;
+            (lanes.and_then(|l| l.find_for(&name, audience)), lanes.is_some_and(|l| l.owns(&name)))
         };
         match place {
             Some(place) => {
@@ -137,19 +139,19 @@ impl Session {
 
     fn view_status(&self, mirror: &Mirror, place: Place, name: &[u8], words: &[&str]) -> Result<String, Fail> {
         let id = (self.signed()?.audience, place);
+        let key = self.signed()?.own_key();
         let state = mirror.state();
         let view = state.view(id).ok_or_else(|| Fail::No("UNAVAILABLE", "the mailbox is not ready".into()))?;
+        let seen = || view.iter().filter(|(_, e)| e.is_for(key.as_deref()));
         let values: Vec<String> = words
             .iter()
             .map(|w| {
                 let value = match *w {
-                    "MESSAGES" => view.len() as u64,
-                    "RECENT" => view.count_recent() as u64,
+                    "MESSAGES" => seen().count() as u64,
+                    "RECENT" => view.count_recent(key.as_deref()) as u64,
                     "UIDNEXT" => u64::from(view.next_uid().get()),
                     "UIDVALIDITY" => u64::from(view.uidvalidity),
-                    "UNSEEN" => {
-                        view.iter().filter(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen")).count() as u64
-                    }
+                    "UNSEEN" => seen().filter(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen")).count() as u64,
                     _ => 0,
                 };
                 format!("{w} {value}")
@@ -207,7 +209,13 @@ fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
 }
 
 /// Our mailboxes that match a pattern; INBOX is the provider's to list.
-fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool) -> Result<Vec<String>, Fail> {
+fn our_lines(
+    mirror: &Mirror,
+    lanes: &LaneMap,
+    pattern: &[u8],
+    subscribed: bool,
+    agent: bool,
+) -> Result<Vec<String>, Fail> {
     let delimiter = lanes.delimiter();
     let verb = if subscribed { "LSUB" } else { "LIST" };
     let mut out = Vec::new();
@@ -229,6 +237,10 @@ fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool)
         if !subscribed || is {
             add("\\HasNoChildren", &lanes.name(place));
         }
+    }
+    if agent {
+        add("\\Noselect \\HasChildren", &lanes.own_parent());
+        add("\\HasNoChildren", &lanes.name(Place::Outbox));
     }
     Ok(out)
 }

@@ -177,7 +177,7 @@ impl State {
                 let m = self.messages.get(&uid)?;
                 Some(m.row.size + self.stamp(entry).map_or(0, |s| s.len() as u64))
             }
-            Source::Local(n) => self.locals.get(&n).map(|l| l.row.octets.len() as u64),
+            Source::Local(n) => self.locals.get(&n).map(|l| l.row.size()),
         }
     }
 
@@ -274,8 +274,8 @@ pub enum Op {
     Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
     /// A person takes a correction back; it is named as `corrections` lists it.
     Undo(String, oneshot::Sender<Result<(), OpError>>),
-    /// Show a local message in the people's INBOX under this name.
-    PostLocal(String, String, oneshot::Sender<Result<(), OpError>>),
+    /// Show a local message; one of the same name goes.
+    PostLocal(Box<LocalRow>, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.
     RemoveLocals(Vec<u32>, oneshot::Sender<Result<(), OpError>>),
     /// Take the local message with this name away.
@@ -477,9 +477,16 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             Ok(())
         })?;
         for audience in Audience::BOTH {
-            for place in
-                [Place::Inbox, Place::Push, Place::Meeting, Place::Queue, Place::Info, Place::Silent, Place::All]
-            {
+            for place in [
+                Place::Inbox,
+                Place::Push,
+                Place::Meeting,
+                Place::Queue,
+                Place::Info,
+                Place::Silent,
+                Place::All,
+                Place::Outbox,
+            ] {
                 if let Some(view) = rows::load_view(r, account, (audience, place))? {
                     state.views.insert((audience, place), view);
                 }

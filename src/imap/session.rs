@@ -151,6 +151,11 @@ impl Signed {
     pub(super) fn is_agent(&self) -> bool {
         self.principal.role == Role::Agent
     }
+
+    /// The key whose own entries of a view the session sees, an agent's.
+    pub(super) fn own_key(&self) -> Option<Box<str>> {
+        self.is_agent().then(|| self.principal.key.as_str().into())
+    }
 }
 
 /// A selected view.
