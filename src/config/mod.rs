@@ -134,6 +134,30 @@ pub struct AccountConfig {
     /// Most connections to the IMAP server at a time, the watching one
     /// included; at least [`MIN_CONNECTIONS`].
     pub connections: usize,
+    /// Who puts what was held and is sent into Sent.
+    pub sent: SentCopy,
+}
+
+/// Who puts a message that was held, and is sent, into the Sent mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentCopy {
+    /// The provider does it with every message that it takes.
+    Provider,
+    /// The gateway, once.
+    Append,
+    /// Nobody but the client that submitted.
+    Off,
+}
+
+impl SentCopy {
+    /// What is right for a submission server where nothing is said: Google
+    /// and Microsoft keep a copy of what they send.
+    pub fn of(host: &str) -> SentCopy {
+        const KEEPERS: [&str; 5] = ["gmail.com", "googlemail.com", "office365.com", "outlook.com", "hotmail.com"];
+        let host = host.to_ascii_lowercase();
+        let keeps = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if KEEPERS.into_iter().any(keeps) { SentCopy::Provider } else { SentCopy::Append }
+    }
 }
 
 impl AccountConfig {

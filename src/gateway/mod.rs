@@ -10,6 +10,7 @@ mod listen;
 mod notices;
 mod outbox_view;
 mod reports;
+mod sent;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,7 +29,7 @@ use crate::imap::mirror::{Mirror, Op};
 use crate::imap::pool::Pool;
 use crate::imap::timing::Timing;
 use crate::perceive::CorrespondentRecord;
-use crate::store::{Store, StoreError, Table, get_json, put_json, write};
+use crate::store::{Store, StoreError, Table, get_json, put_json, read, write};
 use crate::{imap, smtp, web};
 
 use self::core::{BackfillRequest, Core, CoreError};
@@ -108,7 +109,8 @@ impl Gateway {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
         // Files that no hold names are left from submissions that got no 250.
-        let live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        let mut live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        live.extend(read(&*core.store, imap::parking::live_blobs)?);
         let swept = core.store.blobs().sweep(&live)?;
         if swept > 0 {
             tracing::info!("{swept} files of unfinished submissions were removed");
@@ -141,6 +143,8 @@ impl Gateway {
             let network = network(settings, provider.as_ref());
             let pool = Pool::new(id.clone(), network, core.accounts.clone(), settings.connections, timing.clone());
             let (mirror, ops) = Mirror::load(&config, id.clone(), settings.clone(), core.store.clone(), pool)?;
+            // Set once: this mirror was loaded by this start.
+            let _ = mirror.outbox.set(core.outbox.clone());
             tasks.spawn(imap::watch::run(mirror.clone(), ops, stopped.clone()));
             mirrors.insert(id, mirror);
         }
@@ -161,6 +165,10 @@ impl Gateway {
             timing,
         });
         let sent = person_sent(core.store.clone(), mirrors.clone());
+        for (account, mirror) in mirrors.iter().filter(|(_, m)| m.settings.stores_secret()) {
+            let (account, mirror) = (account.clone(), mirror.clone());
+            tasks.spawn(sent::run(core.clone(), account, mirror, sent.clone(), stopped.clone()));
+        }
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));

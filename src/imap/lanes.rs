@@ -136,6 +136,11 @@ impl LaneMap {
         format!("{}Tollgate", self.prefix)
     }
 
+    /// A name under the personal prefix.
+    pub fn personal(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
     /// The hierarchy delimiter.
     pub fn delimiter(&self) -> char {
         self.delimiter

@@ -262,7 +262,7 @@ impl Session {
         Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
     }
 
-    async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
+    pub(super) async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
         let command = [b"LIST \"\" ".as_slice(), &quote(name)].concat();
         let outcome = self.ask_provider(mirror, &command).await?.ok()?;
         let mut out = Vec::new();
@@ -277,7 +277,8 @@ impl Session {
     }
 }
 
-fn leaf(mirror: &Mirror, name: &[u8]) -> String {
+/// The last part of a mailbox's name, in lower case.
+pub(super) fn leaf(mirror: &Mirror, name: &[u8]) -> String {
     let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()

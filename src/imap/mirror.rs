@@ -5,7 +5,7 @@
 //! [`Op`]. Doesn't know: how the provider is spoken to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::account::AccountId;
 use crate::config::{AccountConfig, Config, Provider};
 use crate::lane::{LANES, Lane, Thresholds};
+use crate::outbox::Outbox;
 use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
@@ -322,6 +323,8 @@ pub struct Mirror {
     pub(super) changed: watch::Sender<u64>,
     /// Whether new mail is being fetched and perceived.
     pub(super) perceiving: watch::Sender<bool>,
+    /// What is held for the account, in a gateway that has an outbox.
+    pub outbox: OnceLock<Arc<Outbox>>,
     ops: mpsc::Sender<Op>,
 }
 
@@ -357,6 +360,7 @@ impl Mirror {
             health: watch::Sender::new(Health::Starting),
             changed: watch::Sender::new(0),
             perceiving: watch::Sender::new(false),
+            outbox: OnceLock::new(),
             ops,
         };
         Ok((Arc::new(mirror), receiver))

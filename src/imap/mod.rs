@@ -22,6 +22,7 @@ pub mod list;
 pub mod local;
 pub mod mirror;
 pub mod ops;
+pub mod parking;
 pub mod pass;
 pub mod perceiving;
 pub mod plan;
