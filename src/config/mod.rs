@@ -15,6 +15,7 @@ pub mod certs;
 mod der;
 mod files;
 mod load;
+mod notify;
 pub mod private;
 mod problems;
 mod sections;
@@ -64,6 +65,8 @@ pub struct Config {
     pub max_holds_per_key: usize,
     /// Thresholds of the rule.
     pub thresholds: Thresholds,
+    /// Who is told that something waits.
+    pub notify: Option<Notify>,
     /// The accounts, at least one.
     pub accounts: Vec<AccountConfig>,
 }
@@ -112,6 +115,28 @@ pub enum HoldMode {
     External,
     /// All mail.
     All,
+}
+
+/// Who is told, outside of mail, how many messages wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Gets `{"waiting": N}` by POST.
+    pub webhook: Option<NotifyUrl>,
+    /// Gets a line of text by POST, as ntfy takes it.
+    pub ntfy: Option<NotifyUrl>,
+    /// A program and its arguments; the line of text follows.
+    pub command: Vec<String>,
+}
+
+/// Where a notification goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyUrl {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// Host and port as they stand in the URL.
+    pub authority: String,
+    /// Path and query.
+    pub path: String,
 }
 
 /// One account.

@@ -46,6 +46,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let (hold, hold_ttl, receipt_ttl) = hold(top.section("hold"));
     let limits = limits(top.section("limits"));
     let thresholds = rule(top.section("rule"));
+    let notify = super::notify::notify(top.section("notify"), approval);
     let preset = lanes(top.section("lanes"));
     let tables = top.sections("account");
     if tables.is_empty() {
@@ -69,6 +70,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
         max_recipients: limits.1,
         max_holds_per_key: limits.2,
         thresholds,
+        notify,
         accounts,
     })
 }
@@ -367,6 +369,7 @@ impl Config {
             max_recipients: DEFAULT_MAX_RECIPIENTS,
             max_holds_per_key: DEFAULT_MAX_HOLDS_PER_KEY,
             thresholds: Thresholds::default(),
+            notify: None,
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }
     }

@@ -4,10 +4,12 @@
 //! port stops the start; what is started here is ended here. Doesn't know:
 //! any protocol.
 
+mod arrivals;
 pub mod control;
 pub mod core;
 mod listen;
 mod notices;
+mod notify;
 mod outbox_view;
 mod reports;
 mod sent;
@@ -155,6 +157,7 @@ impl Gateway {
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());
+        tasks.spawn(notify::run(core.clone(), stopped.clone()));
         tasks.spawn(notices::run(core.clone(), mirrors.clone(), url, stopped.clone()));
 
         let imap_services = Arc::new(imap::session::Services {
@@ -173,7 +176,9 @@ impl Gateway {
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
         tasks.spawn(smtp::offer::run(smtp_services.clone(), stopped.clone()));
-        let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts });
+        let gate = Arc::new(web::gate::Gate::default());
+        gate.open(Arc::new(arrivals::Views(mirrors.clone())));
+        let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts, gate });
         let acceptor = TlsAcceptor::from(tls);
         let (secure, upgraded) = (Begin::Tls(acceptor.clone()), Begin::StartTls(acceptor));
         for (listeners, begin) in

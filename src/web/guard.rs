@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use super::refusal::Refusal;
 use super::sanitise::FRAME_STYLE_SOURCE;
 use super::session::{self, Session};
-use super::{App, pin};
+use super::{App, gate, pin};
 use crate::outbox::HoldId;
 
 /// Largest body of a POST.
@@ -23,8 +23,8 @@ pub(super) const MAX_BODY: usize = 64 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Paths that need no sign-in.
-const OPEN: [&str; 4] = ["/healthz", "/metrics", "/style.css", "/sign-in"];
+/// Paths that need no sign-in; the gate takes an agent's key instead.
+const OPEN: [&str; 5] = ["/healthz", "/metrics", "/style.css", "/sign-in", gate::PATH];
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

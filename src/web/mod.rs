@@ -16,6 +16,7 @@
 
 mod acts;
 mod forms;
+pub mod gate;
 mod guard;
 mod metrics;
 mod page;
@@ -59,6 +60,8 @@ pub struct Services {
     pub outbox: Arc<Outbox>,
     /// The accounts and their keys.
     pub accounts: Arc<Accounts>,
+    /// Where agents ask for new mail.
+    pub gate: Arc<gate::Gate>,
 }
 
 impl std::fmt::Debug for Services {
@@ -89,6 +92,7 @@ pub fn router_at(services: Arc<Services>, site: Site) -> Router {
         .route("/healthz", get(views::health))
         .route("/metrics", get(metrics::metrics))
         .route("/style.css", get(views::style))
+        .route(gate::PATH, get(gate::new_mail))
         .route("/sign-in", get(views::sign_in).post(acts::sign_in))
         .route("/sign-out", post(acts::sign_out))
         .route("/", get(views::held))

@@ -74,7 +74,7 @@ impl House {
         let accounts = Accounts::new(config.clone(), store.clone()).unwrap();
         accounts.ensure_demo_keys().await.unwrap();
         let outbox = Arc::new(Outbox::new(config.clone(), store.clone(), accounts.clone()).unwrap());
-        let services = Arc::new(Services { config, store, outbox, accounts });
+        let services = Arc::new(Services { config, store, outbox, accounts, gate: Arc::default() });
         pin::set(services.store.as_ref(), &me(), PIN).await.unwrap();
         pin::set(services.store.as_ref(), &other_account(), OTHER_PIN).await.unwrap();
         let listener = TcpListener::bind(listen).await.unwrap();
