@@ -196,6 +196,14 @@ fn hold_name(mode: HoldMode) -> &'static str {
     }
 }
 
+fn sent_name(sent: SentCopy) -> &'static str {
+    match sent {
+        SentCopy::Provider => "provider",
+        SentCopy::Append => "append",
+        SentCopy::Off => "off",
+    }
+}
+
 fn preset_name(preset: LanePreset) -> &'static str {
     match preset {
         LanePreset::Calm => "calm",
@@ -223,6 +231,7 @@ fn account_json(account: &AccountConfig) -> Value {
         "authserv": account.authserv,
         "poll_seconds": account.poll.as_secs(),
         "connections": account.connections,
+        "sent": sent_name(account.sent),
     });
     match &account.provider {
         Provider::Embedded => value["provider"] = json!("embedded"),

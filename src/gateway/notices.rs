@@ -107,13 +107,14 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         see(core, account, &name, &Announced::default()).await?;
     }
     let rows = outbox_view::wanted(&holds, &live);
-    withdraw(mirror, outbox_view::PREFIX, &rows.iter().map(|r| r.name.clone()).collect()).await?;
+    let names = rows.iter().map(|r| r.name.clone()).collect();
+    // The new state first: at no time does a submission seem to be gone.
     for row in rows {
         if !has(mirror, &row.name) {
             post(mirror, row).await?;
         }
     }
-    Ok(())
+    withdraw(mirror, outbox_view::PREFIX, &names).await
 }
 
 /// The agents' keys that can still look.

@@ -15,6 +15,7 @@ mod entering;
 mod fetch;
 mod gate;
 mod search;
+mod told;
 
 use gate::{PATIENCE, USER, agent, next_told, ok, person, provider, section, start, uids, until};
 
