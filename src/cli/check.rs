@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::exit::{Exit, Failure, Outcome};
 use super::{Globals, show};
 use crate::config::{
-    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, TlsMode, certs,
+    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, SentCopy, TlsMode, certs,
 };
 use crate::gateway::control::SOCKET;
 use crate::lane::LanePreset;
@@ -154,6 +154,14 @@ fn notes(config: &Config) -> Vec<String> {
     if config.listen.web.is_empty() {
         notes
             .push("listen.web is empty: there is no approval page, so nothing that is held can be approved".to_owned());
+    }
+    if let Some(notify) = &config.notify {
+        for url in notify.webhook.iter().chain(&notify.ntfy) {
+            notes.push(format!("{} is told how many messages wait, and nothing else", url.authority));
+        }
+        if let Some(program) = notify.command.first() {
+            notes.push(format!("{program} is run with the number of messages that wait"));
+        }
     }
     for account in &config.accounts {
         match &account.provider {
