@@ -8,6 +8,9 @@ use crate::lane::{LANES, Lane, LanePreset};
 
 use super::view::Audience;
 
+/// Between `Lanes` and its mailboxes where the provider has no hierarchy.
+pub const DEFAULT_DELIMITER: char = '/';
+
 /// One of our mailboxes, independent of what the provider's names look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -141,6 +144,19 @@ impl LaneMap {
         format!("{}{name}", self.prefix)
     }
 
+    /// The provider's mailbox beneath which ours lie, such as INBOX.
+    pub fn root(&self) -> Option<&str> {
+        self.prefix.strip_suffix(self.delimiter).filter(|root| !root.is_empty())
+    }
+
+    /// Whether a name is that of the [root](Self::root).
+    pub fn is_root(&self, name: &[u8]) -> bool {
+        self.root().is_some_and(|root| {
+            let inbox = root.eq_ignore_ascii_case("INBOX");
+            root.as_bytes() == name || (inbox && name.eq_ignore_ascii_case(b"INBOX"))
+        })
+    }
+
     /// The hierarchy delimiter.
     pub fn delimiter(&self) -> char {
         self.delimiter
@@ -239,6 +255,8 @@ mod tests {
         assert_eq!(map.find_for(b"INBOX.Tollgate.Outbox", Audience::Agents), Some(Place::Outbox));
         assert_eq!(map.find_for(b"INBOX.Tollgate.Outbox", Audience::People), None);
         assert_eq!(map.find(b"INBOX.Tollgate.Outbox"), None, "nothing can be put there");
+        assert!(map.is_root(b"Inbox") && !map.is_root(b"INBOX.Lanes"));
+        assert_eq!(LaneMap::new(LanePreset::Calm, '/', "").root(), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! nothing beneath ours can be made, renamed or deleted. Subscriptions of ours
 //! are kept here. Doesn't know: messages.
 
+use bytes::Bytes;
 use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
 use imap_codec::imap_types::status::StatusDataItemName;
 
@@ -12,7 +13,7 @@ use crate::store::{StoreError, Table, read, write};
 use crate::upstream::imap::UntaggedData;
 
 use super::encode::quote;
-use super::lanes::{LaneMap, Place, matches};
+use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place, matches};
 use super::mirror::Mirror;
 use super::ops::has_flag;
 use super::select::{name_of, ready};
@@ -20,6 +21,9 @@ use super::session::{Fail, Session};
 
 /// Names by which bins are known where the provider has no SPECIAL-USE.
 const BINS: [&str; 6] = ["trash", "junk", "spam", "deleted items", "deleted messages", "bin"];
+
+/// Courier's capability for a mailbox from which it sends.
+const OUTBOX_CAPABILITY: &str = "XCOURIEROUTBOX";
 
 impl Session {
     /// NAMESPACE: the provider's, or one without prefix.
@@ -38,7 +42,7 @@ impl Session {
                 .map(|u| u.text)
                 .find(|t| t.to_ascii_uppercase().starts_with(b"* NAMESPACE"));
         }
-        let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+        let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
         match found {
             Some(text) => {
                 self.write(&text).await?;
@@ -67,16 +71,21 @@ impl Session {
         let command = [verb, &quote(&reference), b" ", &quote(&pattern)].concat();
         let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
         let lanes = mirror.state().lanes.clone();
-        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut root_told = false;
         for u in &outcome.untagged {
-            let name = match u.parse() {
-                UntaggedData::List { name, .. } | UntaggedData::Lsub { name, .. } => name,
-                _ => continue,
+            let (UntaggedData::List { name, flags, .. } | UntaggedData::Lsub { name, flags, .. }) = u.parse() else {
+                continue;
             };
             if lanes.as_ref().is_some_and(|l| l.owns(&name)) {
                 continue;
             }
-            names.push(name.to_vec());
+            if let Some(lanes) = lanes.as_ref().filter(|l| l.is_root(&name)) {
+                root_told = true;
+                if let Some(flags) = with_children(&flags) {
+                    self.line(&entry(subscribed, &flags, lanes.delimiter(), &name)).await?;
+                    continue;
+                }
+            }
             self.write(&super::encode::fit_response(u)).await?;
             self.write(b"\r\n").await?;
         }
@@ -84,9 +93,23 @@ impl Session {
             && !pattern.is_empty()
         {
             let full = [reference, pattern].concat();
-            let agent = self.signed()?.is_agent();
-            for line in our_lines(&mirror, &lanes, &full, subscribed, agent)? {
-                self.line(&line).await?;
+            let ours = our_entries(&mirror, &lanes, subscribed, self.signed()?.is_agent())?;
+            for (flags, name) in &ours {
+                if matches(&full, name.as_bytes(), lanes.delimiter() as u8) {
+                    self.line(&entry(subscribed, flags, lanes.delimiter(), name.as_bytes())).await?;
+                }
+            }
+            // RFC 3501 §6.3.9: a client that asks for one level with `%` is
+            // told the level above a name that is listed, though it itself
+            // isn't.
+            if let Some(root) = lanes.root()
+                && !root_told
+                && !ours.is_empty()
+                && full.contains(&b'%')
+                && matches(&full, root.as_bytes(), lanes.delimiter() as u8)
+            {
+                let flags = "\\Noselect \\HasChildren";
+                self.line(&entry(subscribed, flags, lanes.delimiter(), root.as_bytes())).await?;
             }
         }
         Ok("done".into())
@@ -208,26 +231,14 @@ fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
     key
 }
 
-/// Our mailboxes that match a pattern; INBOX is the provider's to list.
-fn our_lines(
+/// Our mailboxes, attributes first; INBOX is the provider's to list.
+fn our_entries(
     mirror: &Mirror,
     lanes: &LaneMap,
-    pattern: &[u8],
     subscribed: bool,
     agent: bool,
-) -> Result<Vec<String>, Fail> {
-    let delimiter = lanes.delimiter();
-    let verb = if subscribed { "LSUB" } else { "LIST" };
-    let mut out = Vec::new();
-    let mut add = |flags: &str, name: &str| {
-        if matches(pattern, name.as_bytes(), delimiter as u8) {
-            out.push(format!(
-                "* {verb} ({flags}) \"{delimiter}\" {}",
-                String::from_utf8_lossy(&quote(name.as_bytes()))
-            ));
-        }
-    };
-    add("\\Noselect \\HasChildren", &lanes.parent());
+) -> Result<Vec<(&'static str, String)>, Fail> {
+    let mut out = vec![("\\Noselect \\HasChildren", lanes.parent())];
     for place in lanes.places().into_iter().filter(|p| *p != Place::Inbox) {
         let stored =
             read::<_, StoreError>(&*mirror.store, |r| r.get(Table::Subscription, &subscription_key(mirror, place)))
@@ -235,14 +246,31 @@ fn our_lines(
         // Lanes/All repeats the others: listed, but subscribed only on wish.
         let is = stored.map_or(place != Place::All, |v| v == b"1");
         if !subscribed || is {
-            add("\\HasNoChildren", &lanes.name(place));
+            out.push(("\\HasNoChildren", lanes.name(place)));
         }
     }
     if agent {
-        add("\\Noselect \\HasChildren", &lanes.own_parent());
-        add("\\HasNoChildren", &lanes.name(Place::Outbox));
+        out.push(("\\Noselect \\HasChildren", lanes.own_parent()));
+        out.push(("\\HasNoChildren", lanes.name(Place::Outbox)));
     }
     Ok(out)
+}
+
+/// A line of LIST or LSUB.
+fn entry(subscribed: bool, flags: &str, delimiter: char, name: &[u8]) -> String {
+    let verb = if subscribed { "LSUB" } else { "LIST" };
+    format!("* {verb} ({flags}) \"{delimiter}\" {}", String::from_utf8_lossy(&quote(name)))
+}
+
+/// The attributes of the mailbox above ours, where they say that there is
+/// nothing beneath it.
+fn with_children(flags: &[Bytes]) -> Option<String> {
+    let denies = |f: &Bytes| f.eq_ignore_ascii_case(b"\\HasNoChildren") || f.eq_ignore_ascii_case(b"\\Noinferiors");
+    if !flags.iter().any(denies) {
+        return None;
+    }
+    let kept = flags.iter().filter(|f| !denies(f)).map(|f| String::from_utf8_lossy(f).into_owned());
+    Some(kept.chain(["\\HasChildren".to_owned()]).collect::<Vec<_>>().join(" "))
 }
 
 impl Session {
@@ -254,8 +282,12 @@ impl Session {
     }
 
     /// Whether a mailbox is the one for drafts: by SPECIAL-USE where the
-    /// provider has it, else by its name.
+    /// provider has it, else by its name. Never one from which the provider
+    /// sends.
     pub(super) async fn is_drafts(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        if self.sends(mirror, name).await? {
+            return Ok(false);
+        }
         let roles = self.roles(mirror, name).await?;
         let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
         let other = roles.iter().any(|r| special.contains(&r.as_str()));
@@ -275,11 +307,24 @@ impl Session {
         }
         Ok(out)
     }
+
+    /// Whether the provider sends what is put into a mailbox, as Courier does
+    /// with the one that this capability names. Compared without case: doubt
+    /// holds.
+    async fn sends(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        let mut errand = self.errand(mirror).await?;
+        let capabilities = errand.lease(self)?.capabilities();
+        let sends = capabilities.iter().filter_map(|c| c.split_once('=')).any(|(word, outbox)| {
+            word.eq_ignore_ascii_case(OUTBOX_CAPABILITY) && outbox.as_bytes().eq_ignore_ascii_case(name)
+        });
+        errand.end();
+        Ok(sends)
+    }
 }
 
 /// The last part of a mailbox's name, in lower case.
 pub(super) fn leaf(mirror: &Mirror, name: &[u8]) -> String {
-    let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+    let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()
 }

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod answer;
 pub mod append;
 pub mod asked;
+pub mod console;
 pub mod copy;
 pub mod correct;
 pub mod encode;

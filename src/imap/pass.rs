@@ -192,7 +192,7 @@ impl Session {
     /// it is: a person's, in a passed-through mailbox, and one of those that
     /// act on the selected mailbox alone, so that no view can be named.
     pub(super) fn passes_raw(&self, raw: &[u8], tag_end: usize) -> bool {
-        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent());
+        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent() && !s.is_console());
         person && matches!(self.selection, Selection::Pass(_)) && raw.get(tag_end..).is_some_and(is_raw_verb)
     }
 

@@ -21,7 +21,7 @@ use imap_codec::imap_types::mailbox::ListMailbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
-use crate::account::{AccountId, Accounts, Principal, Role};
+use crate::account::{AccountId, Accounts, Grants, Principal, Role};
 use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
@@ -156,6 +156,12 @@ impl Signed {
     pub(super) fn own_key(&self) -> Option<Box<str>> {
         self.is_agent().then(|| self.principal.key.as_str().into())
     }
+
+    /// Whether it is the operator's console: it sees what people see, and
+    /// only reads.
+    pub(super) fn is_console(&self) -> bool {
+        self.principal.role == Role::Person && self.principal.grants != Grants::Person
+    }
 }
 
 /// A selected view.
@@ -208,27 +214,11 @@ pub struct Session {
 
 /// Serves one client until it or we end.
 pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>) {
-    let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
     // Where STARTTLS is offered, it comes before a sign-in; plain listeners
     // have none and take clients of this machine only.
     let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
-    let mut session = Session {
-        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
-        reader: CommandReader::new(limits),
-        services,
-        login_allowed,
-        signed: None,
-        selection: Selection::Nothing,
-        rfc822_peek: false,
-        login_failures: 0,
-        bad: 0,
-        ended: false,
-        logged_out: false,
-        shutdown,
-        began: Instant::now(),
-        asked: Instant::now(),
-    };
-    if let Err(e) = session.run().await {
+    let mut session = Session::new(stream, login_allowed, services, shutdown);
+    if let Err(e) = session.run("OK").await {
         tracing::debug!(%peer, "IMAP session ended: {e}");
     }
     let _ = session.out.shutdown().await;
@@ -239,10 +229,36 @@ pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, sh
 }
 
 impl Session {
-    async fn run(&mut self) -> Result<(), Fail> {
+    pub(super) fn new(
+        stream: Stream,
+        login_allowed: bool,
+        services: Arc<Services>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Session {
+        let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
+        Session {
+            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            reader: CommandReader::new(limits),
+            services,
+            login_allowed,
+            signed: None,
+            selection: Selection::Nothing,
+            rfc822_peek: false,
+            login_failures: 0,
+            bad: 0,
+            ended: false,
+            logged_out: false,
+            shutdown,
+            began: Instant::now(),
+            asked: Instant::now(),
+        }
+    }
+
+    /// Greets with this condition and serves.
+    pub(super) async fn run(&mut self, greeting: &str) -> Result<(), Fail> {
         let host = self.services.hostname.clone();
         let caps = self.capability_line();
-        self.line(&format!("* OK [CAPABILITY {caps}] {host} Tollgate ready")).await?;
+        self.line(&format!("* {greeting} [CAPABILITY {caps}] {host} Tollgate ready")).await?;
         self.out.flush().await?;
         while !self.ended {
             match self.reader.next() {
