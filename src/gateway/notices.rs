@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 
 use super::core::Core;
@@ -31,6 +31,10 @@ use crate::store::{StoreError, Table, get_json, put_json, read, write};
 
 /// What is told is compared with the holds this often, whatever happened.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
+/// Between two comparisons at least.
+const GATHER: Duration = Duration::from_millis(20);
+/// And at most, however long the last one took.
+const MOST_GATHER: Duration = Duration::from_secs(2);
 /// Recipients of one message that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
 /// Messages that a notice names.
@@ -59,12 +63,22 @@ pub(super) async fn run(
     let mut events = core.outbox.events();
     let mut healths: Vec<watch::Receiver<Health>> = mirrors.values().map(|m| m.health()).collect();
     loop {
+        // What was told up to here is looked at now.
+        while !matches!(events.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
+        let began = Instant::now();
         for (account, mirror) in &mirrors {
             if *mirror.health().borrow() == Health::Live
                 && let Err(e) = compare(&core, account, mirror, &url).await
             {
                 tracing::warn!(%account, "notices: {e}");
             }
+        }
+        // Many holds at once are looked at together: looking takes no more
+        // than a third of the time.
+        let rest = (began.elapsed() * 2).clamp(GATHER, MOST_GATHER);
+        tokio::select! {
+            _ = stop.wait_for(|s| *s) => return,
+            () = tokio::time::sleep(rest) => {}
         }
         let healthy = async {
             let waits: Vec<_> = healths.iter_mut().map(|h| Box::pin(h.changed())).collect();

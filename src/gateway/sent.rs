@@ -9,13 +9,16 @@
 //! The intent is the state `sent` itself: without [`Progress::done`] there is
 //! something left to do. Before it is done, Sent is searched for the
 //! Message-ID, so that an APPEND whose answer a crash swallowed isn't
-//! repeated; without a Message-ID a begun APPEND is never repeated.
+//! repeated; without a Message-ID a begun APPEND is never repeated. Before an
+//! APPEND was begun only the very octets count: a Message-ID that another
+//! message had must not keep this one out of Sent.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
@@ -27,10 +30,13 @@ use crate::imap::mirror::{Health, Mirror, OpError};
 use crate::imap::parking::{Parked, Progress, parked_key, progress_key, sent_among};
 use crate::imap::perceiving::now;
 use crate::imap::pool::{Lease, PoolError};
+use crate::imap::scan::body_of;
+use crate::imap::uid::UpstreamUid;
 use crate::outbox::{Hold, HoldError, HoldId};
 use crate::smtp::PersonSent;
+use crate::store::blob::BlobId;
 use crate::store::{StoreError, Table, get_json, put_json, read, write};
-use crate::upstream::imap::{ImapError, Response, Status, UntaggedData};
+use crate::upstream::imap::{ImapError, Response, Status, Untagged, UntaggedData};
 
 /// Key of the time from which on copies are made, in [`Table::Meta`]: what
 /// was sent before this was built is left as it is.
@@ -41,6 +47,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs
 const GIVE_UP: i64 = 7 * 24 * 3600;
 /// How long one try may take.
 const TRY: Duration = Duration::from_secs(300);
+/// Messages with the same Message-ID that are compared, the newest.
+const MAX_COMPARED: usize = 8;
 /// Octets read from a file at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -253,17 +261,23 @@ impl Desk {
             Some(parked) => parked.mailbox.clone(),
             None => self.sent_mailbox(&mut lease).await?,
         };
+        let (middle, blob, length) = match parked {
+            Some(p) => (p.middle.clone(), p.blob, p.length),
+            None => (" (\\Seen)".to_owned(), hold.blob, hold.length),
+        };
         let there = match &hold.message_id {
-            Some(id) => holds(&mut lease, &mailbox, id.trim()).await?,
+            Some(id) => {
+                let found = found(&mut lease, &mailbox, id.trim()).await?;
+                match progress.begun {
+                    true => !found.is_empty(),
+                    false => any_is(&mut lease, &found, &blob, length).await?,
+                }
+            }
             None => false,
         };
         if !there {
             progress.begun = true;
             self.set(&hold.id, *progress, None).await?;
-            let (middle, blob, length) = match parked {
-                Some(p) => (p.middle.clone(), p.blob, p.length),
-                None => (" (\\Seen)".to_owned(), hold.blob, hold.length),
-            };
             let file = self.core.store.blobs().open(&blob)?;
             append(&mut lease, &mailbox, &middle, file, length).await?;
             tracing::info!(account = %self.account, hold = %hold.id, "a copy is in Sent");
@@ -313,13 +327,33 @@ fn later(due: &mut BTreeMap<HoldId, Due>, id: &HoldId) {
     }
 }
 
-/// Whether a mailbox has a message with this Message-ID; selects it.
-async fn holds(lease: &mut Lease, mailbox: &[u8], id: &str) -> Result<bool, CopyError> {
+/// The messages of a mailbox with this Message-ID; selects it.
+async fn found(lease: &mut Lease, mailbox: &[u8], id: &str) -> Result<Vec<UpstreamUid>, CopyError> {
     lease.forget_selection();
     lease.select(mailbox, true).await?;
     let outcome = lease.run_with_names(b"UID SEARCH HEADER Message-ID ", &[id.as_bytes()]).await?.ok()?;
-    let hits = |u: &crate::upstream::imap::Untagged| matches!(u.parse(), UntaggedData::Search(n) if !n.is_empty());
-    Ok(outcome.untagged.iter().any(hits))
+    let hits = outcome.untagged.iter().filter_map(|u| match u.parse() {
+        UntaggedData::Search(numbers) => Some(numbers),
+        _ => None,
+    });
+    Ok(hits.flatten().filter_map(UpstreamUid::new).collect())
+}
+
+/// Whether one of these messages has the very octets.
+async fn any_is(lease: &mut Lease, uids: &[UpstreamUid], blob: &BlobId, length: u64) -> Result<bool, CopyError> {
+    for uid in uids.iter().rev().take(MAX_COMPARED) {
+        let outcome = lease.run(format!("UID FETCH {uid} (UID RFC822.SIZE)").as_bytes()).await?.ok()?;
+        let sized = |u: &Untagged| matches!(u.parse(), UntaggedData::Fetch { items, .. } if items.size == Some(length));
+        if !outcome.untagged.iter().any(sized) {
+            continue;
+        }
+        let outcome = lease.run(format!("UID FETCH {uid} (UID BODY.PEEK[])").as_bytes()).await?.ok()?;
+        let octets = outcome.untagged.iter().find_map(|u| body_of(u, *uid));
+        if octets.is_some_and(|o| <[u8; 32]>::from(Sha256::digest(&o)) == blob.0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// APPEND with a literal that waits (RFC 9051 §6.3.12).

@@ -14,10 +14,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::account::{AccountId, Role};
+use crate::config::SentCopy;
 use crate::floor::submission::State;
 use crate::outbox::{Hold, HoldId, Outbox};
 use crate::store::blob::BlobId;
-use crate::store::{Reader, StoreError, Table, from_json, get_json, put_json, write};
+use crate::store::{Reader, StoreError, Table, from_json, get_json, put_json, read, write};
 
 use super::list::leaf;
 use super::mirror::{Mirror, OpError};
@@ -146,7 +147,11 @@ impl Session {
     pub(super) fn copied(&self, mirror: &Mirror, start: &[u8]) -> Result<Option<Hold>, Fail> {
         let (Some(outbox), Some(id)) = (mirror.outbox.get(), super::scan::message_id(start)) else { return Ok(None) };
         let same = |h: &Hold| h.message_id.as_deref().is_some_and(|m| m.trim() == id.trim());
-        Ok(self.submissions(outbox)?.into_iter().rev().find(same))
+        let Some(hold) = self.submissions(outbox)?.into_iter().rev().find(same) else { return Ok(None) };
+        let key = progress_key(&hold.id);
+        let known = read::<_, StoreError>(&*mirror.store, |r| get_json(r, Table::Meta, &key)).map_err(OpError::from)?;
+        // What nobody put into Sent is the client's to put there.
+        Ok(Some(hold).filter(|_| !known.is_some_and(|p: Progress| p.done && !mirror.is_in_sent(p))))
     }
 
     /// Takes the copy in; `start` was read.
@@ -196,9 +201,25 @@ async fn keep(mirror: &Mirror, hold: &Hold, key: Vec<u8>, row: Parked) -> Result
     let (progress, row) = (progress_key(&hold.id), Arc::new(row));
     let written = write(&*mirror.store, move |w| {
         let known: Progress = get_json(w, Table::Meta, &progress)?.unwrap_or_default();
-        if known.done { Ok(()) } else { put_json(w, Table::Meta, &key, &*row) }
+        if !known.done {
+            put_json(w, Table::Meta, &key, &*row)?;
+        }
+        Ok(known)
     });
-    Ok(written.await.map_err(|e: StoreError| OpError::from(e))?)
+    let known = written.await.map_err(|e: StoreError| OpError::from(e))?;
+    if known.done && !mirror.is_in_sent(known) {
+        // It was sent in this very moment; the next try passes.
+        return Err(Fail::No("UNAVAILABLE", "the message was just sent: try again".into()));
+    }
+    Ok(())
+}
+
+impl Mirror {
+    /// Whether a message that was sent is in Sent, by our doing or the
+    /// provider's.
+    fn is_in_sent(&self, progress: Progress) -> bool {
+        progress.appended || self.settings.sent == SentCopy::Provider
+    }
 }
 
 #[cfg(test)]

@@ -67,13 +67,24 @@ fn an_agent_s_sent_message_is_in_sent_once_and_its_outbox_says_so() {
     });
     assert_eq!(copies, [mail.octets.clone()]);
     assert_eq!(world.sink.with_id(&mail.id).len(), 1);
+    // Another message under the same Message-ID has its own copy.
+    let again = String::from_utf8(mail.octets.clone()).unwrap().replace("Hello.", "Again.").into_bytes();
+    let second = world.hold(keys, &["ann@example.com"], &again);
+    approve(&world, &second);
+    world.gateway.wait_for_state(&second, "sent");
+    let both = eventually("the second copy in Sent", || {
+        let copies = there(&world, "Sent", &mail.id);
+        (copies.len() > 1).then_some(copies)
+    });
+    assert_eq!(both, [mail.octets.clone(), again]);
     // Told as success only there: no report.
     agent.ok("SELECT INBOX");
     assert!(agent.search("ALL").is_empty());
     let mut direct = world.dovecot.direct("alice");
     direct.ok("SELECT Sent");
-    let uid = direct.find(&mail.id)[0];
-    assert!(direct.flags(uid).contains(&"\\Seen".to_owned()));
+    for uid in direct.find(&mail.id) {
+        assert!(direct.flags(uid).contains(&"\\Seen".to_owned()));
+    }
 }
 
 #[test]
