@@ -99,7 +99,7 @@ pub fn sent_among(list: &[(Vec<u8>, Vec<String>)], delimiter: char) -> Option<Ve
                 |(full, flags): &&(Vec<u8>, Vec<String>)| selectable(flags) && leaf_of(full, delimiter) == **name;
             list.iter().find(fits)
         };
-        SENT_NAMES.iter().find_map(|name| named(&name))
+        SENT_NAMES.iter().find_map(named)
     };
     by_role.or_else(by_name).map(|(name, _)| name.clone())
 }

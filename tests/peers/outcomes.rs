@@ -65,7 +65,7 @@ fn an_agent_s_sent_message_is_in_sent_once_and_its_outbox_says_so() {
         let copies = there(&world, "Sent", &mail.id);
         (!copies.is_empty()).then_some(copies)
     });
-    assert_eq!(copies, [mail.octets.clone()]);
+    assert_eq!(copies, std::slice::from_ref(&mail.octets));
     assert_eq!(world.sink.with_id(&mail.id).len(), 1);
     // Another message under the same Message-ID has its own copy.
     let again = String::from_utf8(mail.octets.clone()).unwrap().replace("Hello.", "Again.").into_bytes();
@@ -117,7 +117,11 @@ fn a_kill_between_sent_and_the_sent_copy_leaves_one_copy() {
         world.gateway.stop();
         world.gateway.start();
         one(&mut world.agent(&keys), "Tollgate/Outbox", &format!("HEADER Message-ID {}", next.id));
-        assert_eq!(of(&world, "bob", "Sent", &mail.id), [mail.octets.clone()], "appended before: {appended_before}");
+        assert_eq!(
+            of(&world, "bob", "Sent", &mail.id),
+            std::slice::from_ref(&mail.octets),
+            "appended before: {appended_before}"
+        );
         assert_eq!(of(&world, "bob", "Sent", &next.id).len(), 1);
         assert_eq!(world.sink.with_id(&mail.id).len(), 1);
     }
@@ -140,14 +144,14 @@ fn a_client_s_own_copy_waits_with_its_message_and_goes_to_sent_with_it() {
     // What isn't held goes to Sent as ever.
     let free = message(&keys.address, "bo@example.com", "Free", "Hello.");
     person.append("Sent", "\\Seen", &free.octets);
-    assert_eq!(there(&world, "Sent", &free.id), [free.octets.clone()]);
+    assert_eq!(there(&world, "Sent", &free.id), std::slice::from_ref(&free.octets));
     approve(&world, &hold);
     world.gateway.wait_for_state(&hold, "sent");
     let copies = eventually("the client's copy in Sent", || {
         let copies = there(&world, "Sent", &mail.id);
         (!copies.is_empty()).then_some(copies)
     });
-    assert_eq!(copies, [copy.clone()], "the client's octets, once");
+    assert_eq!(copies, std::slice::from_ref(&copy), "the client's octets, once");
     // A client that files it late is answered as if it were the one.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(person.append("Sent", "\\Seen", &copy).status.starts_with("OK"));
@@ -174,7 +178,7 @@ fn a_parked_copy_survives_a_kill_and_is_dropped_when_its_message_is_denied() {
     approve(&world, &ids[0]);
     world.gateway.tollgate(&["held", "deny", &ids[1], "--reason", "not like this"]).ok();
     world.gateway.wait_for_state(&ids[0], "sent");
-    eventually("the copy", || (there(&world, "Sent", &kept.id) == [kept.octets.clone()]).then_some(()));
+    eventually("the copy", || (there(&world, "Sent", &kept.id) == std::slice::from_ref(&kept.octets)).then_some(()));
     let mut person = world.person(&keys);
     let uid = one(&mut person, "INBOX", "SUBJECT \"Denied: Dropped\"");
     let report = String::from_utf8(person.body(uid)).unwrap();
