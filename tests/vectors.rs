@@ -16,8 +16,9 @@ use tollgate::floor::digest::Hash;
 use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::identity::{self, SigningKey};
 use tollgate::floor::ledger::{Entry, Event};
+use tollgate::floor::passkey::{self, Algorithm, ApproverKey, Assertion};
 use tollgate::floor::payload::{Payload, SCHEMA};
-use tollgate::floor::receipt::{Expect, Receipt, mint};
+use tollgate::floor::receipt::{Expect, Receipt, mint_with};
 
 /// The message that the sample receipts are for.
 const MESSAGE: &str = "From: jo@example.org\r\nTo: ann@example.com\r\nSubject: Tuesday\r\n\
@@ -32,6 +33,9 @@ struct Vector {
     about: String,
     result: String,
     keys: Vec<String>,
+    /// Passkeys of which one must have signed; none: that isn't asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    approvers: Vec<ApproverKey>,
     expect: Expected,
     receipt: Value,
 }
@@ -81,6 +85,10 @@ fn payload() -> Payload {
 
 /// The receipt of a payload that was held and approved in a ledger of its own.
 fn signed(payload: &Payload, key: &SigningKey) -> Value {
+    signed_with(payload, key, None)
+}
+
+fn signed_with(payload: &Payload, key: &SigningKey, assertion: Option<Assertion>) -> Value {
     let held = Event::Held {
         hold: payload.hold_id.clone(),
         account: payload.account.clone(),
@@ -92,7 +100,7 @@ fn signed(payload: &Payload, key: &SigningKey) -> Value {
         Event::Approved { hold: payload.hold_id.clone(), payload: payload.hash(), approver: payload.approver.clone() };
     let held = Entry::next(None, payload.time, held);
     let approved = Entry::next(Some(&held), payload.time, approved);
-    serde_json::to_value(mint(payload, key, approved.head())).unwrap()
+    serde_json::to_value(mint_with(payload, key, approved.head(), assertion)).unwrap()
 }
 
 fn good() -> Value {
@@ -235,12 +243,122 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// What an authenticator says; [`assertion`] signs it.
+struct Said {
+    challenge: [u8; 32],
+    origin: &'static str,
+    rp_id: &'static str,
+    flags: u8,
+    more: &'static str,
+}
+
+const ORIGIN: &str = "http://localhost:3480";
+/// User presence and user verification.
+const UP_UV: u8 = 5;
+
+fn said(challenge: [u8; 32]) -> Said {
+    Said { challenge, origin: ORIGIN, rp_id: "localhost", flags: UP_UV, more: ",\"crossOrigin\":false" }
+}
+
+fn passkey_of(name: &str) -> p256::ecdsa::SigningKey {
+    p256::ecdsa::SigningKey::from_slice(&Sha256::digest(format!("tollgate test passkey: {name}"))).unwrap()
+}
+
+fn assertion(said: &Said, key: &str) -> Assertion {
+    use p256::ecdsa::signature::Signer;
+    let (challenge, origin, more) = (passkey::encode(&said.challenge), said.origin, said.more);
+    let client = format!("{{\"type\":\"webauthn.get\",\"challenge\":\"{challenge}\",\"origin\":\"{origin}\"{more}}}");
+    let data = [&Sha256::digest(said.rp_id)[..], &[said.flags], &7u32.to_be_bytes()].concat();
+    let signed = [&data[..], &Sha256::digest(&client)].concat();
+    let signature: p256::ecdsa::Signature = passkey_of(key).sign(&signed);
+    Assertion {
+        credential: passkey::encode(b"test credential"),
+        authenticator_data: passkey::encode(&data),
+        client_data: passkey::encode(client.as_bytes()),
+        signature: passkey::encode(signature.to_der().as_bytes()),
+        batch: Vec::new(),
+    }
+}
+
+fn approver() -> ApproverKey {
+    use base64::Engine;
+    let point = passkey_of("jo").verifying_key().to_sec1_point(false);
+    ApproverKey {
+        account: "jo@example.org".into(),
+        credential: passkey::encode(b"test credential"),
+        algorithm: Algorithm::Es256,
+        public_key: base64::engine::general_purpose::STANDARD.encode(point.as_bytes()),
+        rp_id: "localhost".into(),
+        origin: ORIGIN.into(),
+    }
+}
+
+/// Receipts by passkey, each signed by the gateway, so that only the
+/// approver's own key can tell them apart.
+fn passkey_rows() -> Vec<Row> {
+    let payload = Payload { method: "passkey".into(), ..payload() };
+    let right = passkey::challenge(&payload);
+    let receipt = |assertion| signed_with(&payload, &test_key("gateway"), assertion);
+    let lied = |change: fn(&mut Said)| {
+        let mut said = said(right);
+        change(&mut said);
+        receipt(Some(assertion(&said, "jo")))
+    };
+    let older = passkey::challenge(&Payload { nonce: "b2xkZXI".into(), ..payload.clone() });
+    let other = Payload { hold_id: "h2".into(), nonce: "b3RoZXI".into(), ..payload.clone() };
+    let mut batch = vec![payload.hash(), other.hash()];
+    batch.sort();
+    let in_batch = Assertion { batch: batch.clone(), ..assertion(&said(passkey::batch_challenge(&batch)), "jo") };
+    let mut stripped = receipt(Some(assertion(&said(right), "jo")));
+    stripped.as_object_mut().unwrap().remove("assertion");
+    let good = receipt(Some(assertion(&said(right), "jo")));
+    let rows: Vec<(&str, &str, &str, Value)> = vec![
+        ("passkey-good", "ok", "a passkey signed the payload", good),
+        ("passkey-batch", "ok", "a passkey signed a batch with the payload", receipt(Some(in_batch.clone()))),
+        (
+            "passkey-other-batch",
+            "approver",
+            "a batch without the payload",
+            receipt(Some(Assertion { batch: vec![other.hash()], ..in_batch })),
+        ),
+        ("passkey-missing", "approver", "the gateway signed without a passkey", receipt(None)),
+        ("passkey-stripped", "signature", "the assertion was taken out", stripped),
+        (
+            "passkey-other-page",
+            "approver",
+            "signed for an older view of the page",
+            receipt(Some(assertion(&said(older), "jo"))),
+        ),
+        (
+            "passkey-other-hold",
+            "approver",
+            "signed for another hold",
+            receipt(Some(assertion(&said(passkey::challenge(&other)), "jo"))),
+        ),
+        (
+            "passkey-other-key",
+            "approver",
+            "signed by a passkey that only has the same id",
+            receipt(Some(assertion(&said(right), "stranger"))),
+        ),
+        ("passkey-without-uv", "approver", "the user was not verified", lied(|s| s.flags = 1)),
+        ("passkey-without-up", "approver", "nobody was there", lied(|s| s.flags = 4)),
+        ("passkey-other-port", "approver", "made on another port", lied(|s| s.origin = "http://localhost:3481")),
+        ("passkey-cross-origin", "approver", "made in another site's page", lied(|s| s.more = ",\"crossOrigin\":true")),
+        ("passkey-other-rp", "approver", "made for another name", lied(|s| s.rp_id = "example.org")),
+    ];
+    rows.into_iter().map(|(name, result, about, receipt)| (name, result, about, receipt, expected())).collect()
+}
+
 fn vectors() -> Vec<(&'static str, Vector)> {
     let keys = vec![identity::to_text(&test_key("gateway").verifying_key())];
-    rows()
-        .into_iter()
-        .map(|(name, result, about, receipt, expect)| {
-            (name, Vector { about: about.into(), result: result.into(), keys: keys.clone(), expect, receipt })
+    let by_pin = rows().into_iter().map(|row| (row, Vec::new()));
+    let by_passkey = passkey_rows().into_iter().map(|row| (row, vec![approver()]));
+    by_pin
+        .chain(by_passkey)
+        .map(|((name, result, about, receipt, expect), approvers)| {
+            let (about, result, keys) = (about.into(), result.into(), keys.clone());
+            (name, Vector { about, result, keys, approvers, expect, receipt })
         })
         .collect()
 }
@@ -258,8 +376,12 @@ fn verdict(vector: &Vector) -> String {
         ..Expect::new(e.action)
     };
     let json = serde_json::to_vec(&vector.receipt).unwrap();
-    match Receipt::parse(&json).and_then(|receipt| receipt.verify(&keys, &expect)) {
-        Ok(_) => "ok".into(),
+    let checked = Receipt::parse(&json).and_then(|receipt| {
+        receipt.verify(&keys, &expect)?;
+        if vector.approvers.is_empty() { Ok(()) } else { receipt.check_approver(&vector.approvers).map(drop) }
+    });
+    match checked {
+        Ok(()) => "ok".into(),
         Err(error) => error.code().into(),
     }
 }

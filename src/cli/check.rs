@@ -35,7 +35,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         "hostname": config.hostname,
         "listen": listeners(&config),
         "web_url": config.web_url,
-        "approval": "pin",
+        "approval": config.approval.method(),
         "hold": hold_name(config.hold),
         "hold_ttl_hours": config.hold_ttl.as_secs() / 3600,
         "receipt_hours": config.receipt_ttl.as_secs() / 3600,
@@ -279,7 +279,12 @@ fn said(report: &Value) -> String {
             line(what, show::text(&report["listen"][name]));
         }
     }
-    line("approval", format!("by PIN at {}", show::text(&report["web_url"])));
+    let proof = match report["approval"].as_str() {
+        Some("passkey") => "passkey",
+        Some("link") => "the notice's link alone, or PIN,",
+        _ => "PIN",
+    };
+    line("approval", format!("by {proof} at {}", show::text(&report["web_url"])));
     line(
         "hold",
         format!(

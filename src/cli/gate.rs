@@ -72,6 +72,7 @@ fn exit_of(name: &str) -> Exit {
         | control::names::NO_HOLD
         | control::names::NO_RECEIPT
         | control::names::NO_DECISION
+        | control::names::NO_PASSKEY
         | control::names::INVALID
         | control::names::STATE => Exit::Data,
         control::names::NOT_RUNNING => Exit::Unavailable,

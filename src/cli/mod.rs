@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, Overrides};
 
+mod approver;
 mod backfill;
 mod check;
 mod corrections;
@@ -119,6 +120,9 @@ enum Command {
     /// The PIN of the approval page
     #[command(subcommand)]
     Pin(pin::PinCommand),
+    /// The passkeys that may approve
+    #[command(subcommand)]
+    Approver(approver::ApproverCommand),
     /// Run the sample account in a private temporary folder
     Demo(demo::DemoArgs),
 }
@@ -158,6 +162,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Corrections(command)) => corrections::run(globals, command),
         Some(Command::Eval(args)) => eval::command(globals, &args),
         Some(Command::Pin(command)) => pin::run(globals, command),
+        Some(Command::Approver(command)) => approver::run(globals, command),
         Some(Command::Demo(args)) => demo::run(globals, &args),
         Some(Command::Serve) | None => serve::run(globals.load()?),
     }

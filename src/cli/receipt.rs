@@ -13,6 +13,7 @@ use super::{Globals, gate, show};
 use crate::floor::action::Action;
 use crate::floor::identity::{VerifyingKey, from_text, key_id, to_text};
 use crate::floor::ledger::{self, Entry};
+use crate::floor::passkey::ApproverKey;
 use crate::floor::receipt::{Expect, MAX_RECEIPT, Receipt, ReceiptError, Verified};
 use crate::gateway::control::Request;
 use crate::gateway::core::PUBLIC_KEY_FILE;
@@ -29,8 +30,10 @@ Exit codes: 0 verified, 10 schema, 11 action, 12 payload (message, recipients or
 13 approver, 14 expired, 15 spent, 16 signature, 17 chain, 65 something can't be read as what it should be, \
 66 a file can't be read. With --json, `error.name` says the same in a word.
 
-The result is the gateway's word only: its signature says that the approver's PIN came with this payload; no \
-proof of the approver's own is in the receipt.";
+Without --approver-key the result is the gateway's word only: its signature says that the approver's proof came \
+with this payload. With it, the approver's passkey is checked independently: that it signed this very payload, at \
+the page's origin, with its person present and verified. Export the key when you register the passkey and keep it \
+away from the gateway. An approval by PIN or link leaves no such proof.";
 
 /// Verbs of receipts.
 #[derive(Debug, Subcommand)]
@@ -74,6 +77,10 @@ pub(super) struct VerifyArgs {
     /// Fail when it had expired by this time (seconds since 1970, or `now`)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// A file of passkeys' public keys, one a line, as `approver export` prints
+    /// them: one of them must have signed this approval
+    #[arg(long, value_name = "FILE")]
+    approver_key: Option<PathBuf>,
     /// Also check it against a ledger, as `ledger list` prints it
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -139,6 +146,10 @@ fn verify(globals: &Globals, args: &VerifyArgs) -> Outcome {
         ..Expect::new(args.action.into())
     };
     let verified = receipt.verify(&keys, &expect).map_err(|e| failed(&e))?;
+    let passkey = match &args.approver_key {
+        Some(file) => Some(receipt.check_approver(&approver_keys(file)?).map_err(|e| failed(&e))?.id().to_string()),
+        None => None,
+    };
     recipients(&verified, &args.to)?;
     if let Some(file) = &args.ledger {
         let entries = entries(file)?;
@@ -146,7 +157,8 @@ fn verify(globals: &Globals, args: &VerifyArgs) -> Outcome {
         let entry = entries.iter().find(|e| e.number == receipt.ledger_head.number);
         receipt.check_ledger(entry).map_err(|e| failed(&e))?;
     }
-    super::print(globals, &report(&verified, args.ledger.is_some()), said);
+    let report = report(&verified, args.ledger.is_some(), passkey, receipt.assertion.is_some());
+    super::print(globals, &report, said);
     Ok(())
 }
 
@@ -165,11 +177,13 @@ fn recipients(verified: &Verified, wanted: &[String]) -> Outcome {
     Ok(())
 }
 
-fn report(verified: &Verified, chain: bool) -> serde_json::Value {
+fn report(verified: &Verified, chain: bool, passkey: Option<String>, assertion: bool) -> serde_json::Value {
     let p = verified.payload();
     json!({
         "verified": true,
-        "word": "gateway",
+        "word": if passkey.is_some() { "approver" } else { "gateway" },
+        "passkey": passkey,
+        "assertion": assertion,
         "action": p.action.name(),
         "account": p.account,
         "hold": p.hold_id,
@@ -193,11 +207,16 @@ fn said(v: &serde_json::Value) -> String {
         Some(true) => "found in the given ledger",
         Some(false) | None => "not checked (give --ledger)",
     };
+    let note = match (v["word"].as_str(), v["assertion"].as_bool()) {
+        (Some("approver"), _) => "the approver's own passkey signed this payload, as a key that you gave says",
+        (_, Some(true)) => "the gateway's word only; a passkey's signature is in the receipt (give --approver-key)",
+        _ => "the gateway's word only; no proof of the approver's own is in the receipt",
+    };
     format!(
         "verified: these octets were approved as {}\n\
          account:   {}\nfrom:      {}\nto:        {}\napprover:  {} by {} at {}\nvalid to:  {}\n\
          hold:      {}\npayload:   {}\nsigned by: {}\nledger:    {}, {chain}\n\
-         note:      the gateway's word only; no proof of the approver's own is in the receipt",
+         note:      {note}",
         show::text(&v["action"]),
         show::text(&v["account"]),
         show::text(&v["from"]),
@@ -219,7 +238,7 @@ fn failed(error: &ReceiptError) -> Failure {
         ReceiptError::Schema { .. } => (Exit::ReceiptSchema, "schema"),
         ReceiptError::Action { .. } => (Exit::ReceiptAction, "action"),
         ReceiptError::Payload(_) => (Exit::ReceiptPayload, "payload"),
-        ReceiptError::Approver => (Exit::ReceiptApprover, "approver"),
+        ReceiptError::Approver | ReceiptError::Proof(_) => (Exit::ReceiptApprover, "approver"),
         ReceiptError::Expired { .. } => (Exit::ReceiptExpired, "expired"),
         ReceiptError::Spent => (Exit::ReceiptSpent, "spent"),
         ReceiptError::Signature => (Exit::ReceiptSignature, "signature"),
@@ -248,6 +267,16 @@ fn keys(path: &Path) -> Result<Vec<VerifyingKey>, Failure> {
     keys.filter(|k| !k.is_empty()).ok_or_else(|| {
         let message = format!("{}: not a file of public keys, one a line in base64", path.display());
         Failure::new(Exit::Data, "key", message)
+    })
+}
+
+fn approver_keys(path: &Path) -> Result<Vec<ApproverKey>, Failure> {
+    let text = String::from_utf8(read(path, MAX_KEYS)?).unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let keys: Result<Vec<ApproverKey>, serde_json::Error> = lines.map(serde_json::from_str).collect();
+    keys.ok().filter(|k| !k.is_empty()).ok_or_else(|| {
+        let message = format!("{}: not a file of passkeys' public keys, as `approver export` prints", path.display());
+        Failure::new(Exit::Data, "approver_key", message)
     })
 }
 

@@ -25,7 +25,7 @@ pub use load::{Env, FILE_NAME, Overrides, load, locate, parse, process_env, user
 pub use problems::{Problem, Problems};
 pub use sections::{
     DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
-    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host,
+    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host, web_host,
 };
 
 /// The address that the embedded provider's account must have.
@@ -104,6 +104,26 @@ pub struct TlsFiles {
 pub enum ApprovalMode {
     /// The PIN with every approval.
     Pin,
+    /// A passkey's signature over each approval.
+    Passkey,
+    /// The link in the notice alone; a signed-in person may also use the PIN.
+    Link,
+}
+
+impl ApprovalMode {
+    /// Its name in the file, and the method of payloads that are shown.
+    pub fn method(self) -> &'static str {
+        match self {
+            ApprovalMode::Pin => "pin",
+            ApprovalMode::Passkey => "passkey",
+            ApprovalMode::Link => "link",
+        }
+    }
+
+    /// Whether an approval by `method` is taken.
+    pub fn takes(self, method: &str) -> bool {
+        method == self.method() || (self == ApprovalMode::Link && method == ApprovalMode::Pin.method())
+    }
 }
 
 /// What is held beside an agent's mail, which is always held.

@@ -26,7 +26,8 @@ pub(super) fn notify(mut table: Section<'_, '_>, approval: Option<ApprovalMode>)
 /// Whether whoever has a notice's link can approve by it alone.
 fn link_is_enough(mode: ApprovalMode) -> bool {
     match mode {
-        ApprovalMode::Pin => false,
+        ApprovalMode::Pin | ApprovalMode::Passkey => false,
+        ApprovalMode::Link => true,
     }
 }
 

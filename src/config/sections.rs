@@ -43,6 +43,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let tls = tls(top.section("tls"));
     let approval = approval(top.section("approval"));
     let web_url = web(top.section("web"), &listen);
+    approval_fits(&top, approval, &web_url, &listen);
     let (hold, hold_ttl, receipt_ttl) = hold(top.section("hold"));
     let limits = limits(top.section("limits"));
     let thresholds = rule(top.section("rule"));
@@ -190,22 +191,39 @@ fn tls(mut table: Section<'_, '_>) -> Option<Option<TlsFiles>> {
 }
 
 fn approval(mut table: Section<'_, '_>) -> Option<ApprovalMode> {
-    let mode = match table.text("require") {
-        None => Some(ApprovalMode::Pin),
-        Some(found) => match found.value.as_str() {
-            "pin" => Some(ApprovalMode::Pin),
-            known @ ("passkey" | "link") => {
-                table.source().problem(&found.at, format!("\"{known}\": this version has only \"pin\""));
-                None
-            }
-            other => {
-                table.source().problem(&found.at, format!("\"{other}\" is unknown; this version has only \"pin\""));
-                None
-            }
-        },
+    let modes = [ApprovalMode::Pin, ApprovalMode::Passkey, ApprovalMode::Link].map(|m| (m.method(), m));
+    let mode = match table.has("require") {
+        true => table.word("require", &modes).map(|f| f.value),
+        false => Some(ApprovalMode::Pin),
     };
     table.finish();
     mode
+}
+
+/// Passkeys belong to a name (WebAuthn L3 §5.1.3: no address is a valid
+/// domain); a link that is enough by itself must not leave this machine.
+fn approval_fits(top: &Section<'_, '_>, mode: Option<ApprovalMode>, web_url: &str, listen: &Listen) {
+    let host = web_host(web_url);
+    match mode {
+        Some(ApprovalMode::Passkey) if host.starts_with('[') || host.parse::<IpAddr>().is_ok() => {
+            let message = format!("\"passkey\" needs a name in `web.url`, such as localhost; {host} is an address");
+            top.source().note(None, "approval.require", message);
+        }
+        Some(ApprovalMode::Link) if listen.web.iter().any(|a| !a.ip().is_loopback()) || !loopback_host(host) => {
+            let message = "\"link\" is for pages that only this machine reaches; use \"pin\" or \"passkey\"";
+            top.source().note(None, "approval.require", message.to_owned());
+        }
+        Some(ApprovalMode::Pin | ApprovalMode::Passkey | ApprovalMode::Link) | None => {}
+    }
+}
+
+/// The host of `web.url`, without scheme and port.
+pub fn web_host(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    }
 }
 
 /// The link's first part. Without `web.url` it follows the first web

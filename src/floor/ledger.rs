@@ -150,6 +150,24 @@ pub enum Event {
         /// The account.
         account: String,
     },
+    /// A passkey may approve from now on.
+    PasskeyAdded {
+        /// The account.
+        account: String,
+        /// SHA-256 of its credential id.
+        passkey: Hash,
+        /// What vouched for it: `pin`, `passkey` or `code`.
+        proof: String,
+    },
+    /// A passkey may approve no longer.
+    PasskeyRemoved {
+        /// The account.
+        account: String,
+        /// SHA-256 of its credential id.
+        passkey: Hash,
+        /// What vouched for the removal: `pin`, `passkey` or `console`.
+        proof: String,
+    },
 }
 
 impl Event {
@@ -167,7 +185,11 @@ impl Event {
             | Event::Failed { hold, .. }
             | Event::Unknown { hold, .. }
             | Event::Reheld { hold, .. } => Some(hold),
-            Event::KeyAdded { .. } | Event::KeyRevoked { .. } | Event::PinSet { .. } => None,
+            Event::KeyAdded { .. }
+            | Event::KeyRevoked { .. }
+            | Event::PinSet { .. }
+            | Event::PasskeyAdded { .. }
+            | Event::PasskeyRemoved { .. } => None,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | [`action`] | the acts behind the barrier and their signing domains |
 //! | [`envelope`] | reverse-path, forward-paths and parameters as dispatched |
 //! | [`payload`] | what a person approves, in one canonical form |
+//! | [`passkey`] | registering a passkey, and checking what it signed |
 //! | [`receipt`] | the signed record, and what makes it fail |
 //! | [`ledger`] | numbered, hash-chained entries of every transition |
 //! | [`submission`] | the states of a held message |
@@ -23,6 +24,7 @@ pub mod envelope;
 pub mod hold;
 pub mod identity;
 pub mod ledger;
+pub mod passkey;
 pub mod payload;
 pub mod receipt;
 pub mod release;

@@ -15,6 +15,13 @@ use super::text;
 /// The payload schema that this program writes, and the newest it reads.
 pub const SCHEMA: u32 = 1;
 
+/// [`Payload::method`]: the PIN came with the approval.
+pub const PIN: &str = "pin";
+/// [`Payload::method`]: a passkey signed the payload.
+pub const PASSKEY: &str = "passkey";
+/// [`Payload::method`]: the link of the notice was enough.
+pub const LINK: &str = "link";
+
 digest! {
     /// SHA-256 of the action's prefix and the canonical payload; what the
     /// page shows and an approval repeats.

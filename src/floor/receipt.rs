@@ -1,8 +1,12 @@
 //! The signed record that a person approved a payload.
 //!
 //! The signature (Ed25519) is over the action's prefix, the canonical
-//! payload, and the canonical JSON of the ledger head: the head is that of
-//! the `approved` entry, which names the payload's hash.
+//! payload, the canonical JSON of the ledger head (that of the `approved`
+//! entry, which names the payload's hash), and that of the passkey's
+//! assertion where there is one.
+//!
+//! Without the approver's own key the signature is the gateway's word that a
+//! proof came with the payload; [`Receipt::check_approver`] needs no such word.
 //!
 //! Promises: [`Receipt::verify`] fails with an error of its own for each way
 //! a receipt can be wrong, and only it makes a [`Verified`]. Doesn't know:
@@ -18,7 +22,8 @@ use super::action::Action;
 use super::envelope::Envelope;
 use super::identity::{SigningKey, VerifyingKey, key_id};
 use super::ledger::{Entry, Event, LedgerHead};
-use super::payload::{Payload, PayloadHash, SCHEMA};
+use super::passkey::{ApproverKey, Assertion, AssertionError};
+use super::payload::{PASSKEY, Payload, PayloadHash, SCHEMA};
 use super::text;
 
 /// Largest JSON text of a receipt in octets.
@@ -38,6 +43,9 @@ pub struct Receipt {
     pub key_id: String,
     /// The ledger entry of the approval.
     pub ledger_head: LedgerHead,
+    /// What the approver's passkey signed, where the method is `passkey`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<Assertion>,
 }
 
 /// What a receipt must be for. `None` means that the caller has nothing to
@@ -132,6 +140,9 @@ pub enum ReceiptError {
     /// Approved by another.
     #[error("approved by another approver")]
     Approver,
+    /// The approver's own proof is missing or wrong.
+    #[error("{0}")]
+    Proof(AssertionError),
     /// Its time is over.
     #[error("expired at {expiry}")]
     Expired {
@@ -156,7 +167,7 @@ impl ReceiptError {
             ReceiptError::Schema { .. } => "schema",
             ReceiptError::Action { .. } => "action",
             ReceiptError::Payload(_) => "payload",
-            ReceiptError::Approver => "approver",
+            ReceiptError::Approver | ReceiptError::Proof(_) => "approver",
             ReceiptError::Expired { .. } => "expired",
             ReceiptError::Spent => "spent",
             ReceiptError::Signature => "signature",
@@ -168,22 +179,29 @@ impl ReceiptError {
 /// Signs `payload` as approved. `head` is that of the ledger's `approved`
 /// entry for it.
 pub fn mint(payload: &Payload, key: &SigningKey, head: LedgerHead) -> Receipt {
-    let signature: Signature = key.sign(&signed_octets(payload, &head));
+    mint_with(payload, key, head, None)
+}
+
+/// As [`mint`], with what the approver's passkey signed.
+pub fn mint_with(payload: &Payload, key: &SigningKey, head: LedgerHead, assertion: Option<Assertion>) -> Receipt {
+    let signature: Signature = key.sign(&signed_octets(payload, &head, assertion.as_ref()));
     Receipt {
         payload: payload.clone(),
         payload_hash: payload.hash(),
         signature: STANDARD.encode(signature.to_bytes()),
         key_id: key_id(&key.verifying_key()),
         ledger_head: head,
+        assertion,
     }
 }
 
-/// Prefix ‖ canonical payload ‖ canonical ledger head. Both parts are JSON
-/// objects, so where one ends is never in doubt.
-fn signed_octets(payload: &Payload, head: &LedgerHead) -> Vec<u8> {
+/// Prefix ‖ canonical payload ‖ canonical ledger head ‖ canonical assertion.
+/// The parts are JSON objects, so where one ends is never in doubt.
+fn signed_octets(payload: &Payload, head: &LedgerHead, assertion: Option<&Assertion>) -> Vec<u8> {
     let mut octets = payload.action.prefix().to_vec();
     octets.extend(payload.canonical());
     octets.extend(text::canonical(head));
+    octets.extend(assertion.map(text::canonical).unwrap_or_default());
     octets
 }
 
@@ -216,7 +234,8 @@ impl Receipt {
 
     /// Checks everything that can be known from the receipt and `expect`, in
     /// this order: schema, action, payload hash, message, envelope, account,
-    /// hold, provider, approver, signature, expiry, spent.
+    /// hold, provider, approver, signature, form of the approver's proof,
+    /// expiry, spent.
     pub fn verify(&self, keys: &[VerifyingKey], expect: &Expect<'_>) -> Result<Verified, ReceiptError> {
         let p = &self.payload;
         if p.schema != SCHEMA {
@@ -230,6 +249,7 @@ impl Receipt {
             return Err(ReceiptError::Approver);
         }
         self.check_signature(keys)?;
+        self.check_proof().map_err(ReceiptError::Proof)?;
         if expect.at.is_some_and(|at| at >= p.expiry) {
             return Err(ReceiptError::Expired { expiry: p.expiry });
         }
@@ -271,11 +291,36 @@ impl Receipt {
     fn check_signature(&self, keys: &[VerifyingKey]) -> Result<(), ReceiptError> {
         let signature = STANDARD.decode(&self.signature).map_err(|_| ReceiptError::Signature)?;
         let signature = Signature::from_slice(&signature).map_err(|_| ReceiptError::Signature)?;
-        let octets = signed_octets(&self.payload, &self.ledger_head);
+        let octets = signed_octets(&self.payload, &self.ledger_head, self.assertion.as_ref());
         // verify_strict refuses small-order keys and non-canonical forms, under
         // which one signature could stand for two messages.
         let signed = |key: &&VerifyingKey| key_id(key) == self.key_id && key.verify_strict(&octets, &signature).is_ok();
         keys.iter().find(signed).map(|_| ()).ok_or(ReceiptError::Signature)
+    }
+
+    /// Whether there is an assertion exactly where the method asks for one,
+    /// and it names this payload.
+    fn check_proof(&self) -> Result<(), AssertionError> {
+        match (self.payload.method == PASSKEY, &self.assertion) {
+            (true, Some(assertion)) => assertion.names(&self.payload),
+            (true, None) => Err(AssertionError::Missing),
+            (false, Some(_)) => Err(AssertionError::Unasked),
+            (false, None) => Ok(()),
+        }
+    }
+
+    /// Checks the approver's passkey by itself: whether one of `keys` signed
+    /// this very payload, at its origin, its person present and verified.
+    pub fn check_approver<'k>(&self, keys: &'k [ApproverKey]) -> Result<&'k ApproverKey, ReceiptError> {
+        let assertion = self.assertion.as_ref().ok_or(ReceiptError::Proof(AssertionError::Missing))?;
+        let challenge = assertion.challenge_for(&self.payload).map_err(ReceiptError::Proof)?;
+        let key = keys.iter().find(|k| k.credential == assertion.credential);
+        let key = key.ok_or(ReceiptError::Proof(AssertionError::Unknown))?;
+        if key.account != self.payload.approver {
+            return Err(ReceiptError::Approver);
+        }
+        assertion.check(key, &challenge).map_err(ReceiptError::Proof)?;
+        Ok(key)
     }
 
     /// Checks that `entry`, the ledger's entry of the receipt's head number,

@@ -17,6 +17,7 @@ use crate::account::{AccountsError, Role};
 use crate::floor::ledger::LedgerError;
 use crate::outbox::HoldError;
 use crate::store::StoreError;
+use crate::web::passkey::PasskeyError;
 use crate::web::pin::PinError;
 
 pub use execute::execute;
@@ -100,6 +101,23 @@ pub enum Request {
         /// The PIN.
         pin: Pin,
     },
+    /// Make a code that registers one passkey: `{account, code, seconds}`.
+    ApproverCode {
+        /// The account's address.
+        account: String,
+    },
+    /// The passkeys: `{approvers: [{name, key, counter, added, used}]}`.
+    ApproverList {
+        /// Only this account's.
+        account: Option<String>,
+    },
+    /// Remove a passkey: `{account, credential}`.
+    ApproverRemove {
+        /// The account's address.
+        account: String,
+        /// The credential id, as `ApproverList` has it.
+        credential: String,
+    },
     /// The stored trace of a decision: `{text, trace}`.
     Explain {
         /// Which.
@@ -181,6 +199,8 @@ pub mod names {
     pub const NO_RECEIPT: &str = "no_receipt";
     /// No such decision.
     pub const NO_DECISION: &str = "no_decision";
+    /// No such passkey.
+    pub const NO_PASSKEY: &str = "no_passkey";
     /// A value of the request is wrong.
     pub const INVALID: &str = "invalid";
     /// The hold is in a state that doesn't allow it.
@@ -229,6 +249,9 @@ pub enum ControlError {
     /// The PIN.
     #[error(transparent)]
     Pin(#[from] PinError),
+    /// A passkey.
+    #[error(transparent)]
+    Passkey(#[from] PasskeyError),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -267,6 +290,15 @@ impl ControlError {
                     names::STATE
                 }
                 HoldError::Store(_) | HoldError::Random(_) => names::IO,
+            },
+            ControlError::Passkey(e) => match e {
+                PasskeyError::NotFound => names::NO_PASSKEY,
+                PasskeyError::TooMany
+                | PasskeyError::Exists
+                | PasskeyError::Name
+                | PasskeyError::NoCode
+                | PasskeyError::Proof(_) => names::INVALID,
+                PasskeyError::Random(_) | PasskeyError::Store(_) | PasskeyError::Hold(_) => names::IO,
             },
             ControlError::Pin(e) => match e {
                 PinError::Shape | PinError::NotSet(_) | PinError::Wrong { .. } | PinError::Locked { .. } => {

@@ -181,9 +181,8 @@ impl Gateway {
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
         tasks.spawn(smtp::offer::run(smtp_services.clone(), stopped.clone()));
-        let gate = Arc::new(web::gate::Gate::default());
-        gate.open(Arc::new(arrivals::Views(mirrors.clone())));
-        let web_services = Arc::new(web::Services { config: config.clone(), store, outbox, accounts, gate });
+        let web_services = Arc::new(web::Services::new(config.clone(), store, outbox, accounts));
+        web_services.gate.open(Arc::new(arrivals::Views(mirrors.clone())));
         let acceptor = TlsAcceptor::from(tls);
         let (secure, upgraded) = (Begin::Tls(acceptor.clone()), Begin::StartTls(acceptor));
         for (listeners, begin) in

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::core::Core;
 use super::{outbox_view, reports};
 use crate::account::{AccountId, KeyId};
+use crate::config::ApprovalMode;
 use crate::floor::submission::State;
 use crate::imap::lanes::Place;
 use crate::imap::local::notice;
@@ -28,6 +29,7 @@ use crate::imap::perceiving::now;
 use crate::imap::rows::LocalRow;
 use crate::outbox::Hold;
 use crate::store::{StoreError, Table, get_json, put_json, read, write};
+use crate::web;
 
 /// What is told is compared with the holds this often, whatever happened.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
@@ -228,9 +230,16 @@ async fn one_of_key(
     see(core, account, name, &Announced { holds: ids }).await
 }
 
-/// Where the notice leads.
-async fn link(_core: &Core, hold: &Hold, url: &str) -> Result<String, OpError> {
-    Ok(format!("{url}/held/{}", hold.id))
+/// Where the notice leads. A link that is enough by itself stands nowhere but
+/// here: the notice is local, and agents' views don't have it.
+async fn link(core: &Core, hold: &Hold, url: &str) -> Result<String, OpError> {
+    match core.config.approval {
+        ApprovalMode::Pin | ApprovalMode::Passkey => Ok(format!("{url}/held/{}", hold.id)),
+        ApprovalMode::Link => {
+            let path = web::link::path(core.store.as_ref(), &hold.id).await;
+            Ok(format!("{url}{}", path.map_err(|e| OpError::Store(e.to_string()))?))
+        }
+    }
 }
 
 fn unknown_name(hold: &Hold) -> String {

@@ -183,17 +183,15 @@ impl Session {
         let missed = run_jobs(&mirror, out, jobs, &wanted).await?;
         gone |= !missed.is_empty();
         if gone && uid {
-            // RFC 9051 §6.4.9 and §7.5.1: UIDs of messages that are gone are
-            // no error, and the client may be told so at once.
+            // RFC 9051 §6.4.9: UIDs of messages that are gone are no error. The
+            // EXPUNGE waits, as after STORE.
             if !missed.is_empty() {
                 mirror.ask(Op::Sync).await?;
             }
-            self.tell(true).await?;
             let state = mirror.state();
             gone = missed.iter().any(|up| state.messages.contains_key(up));
-        } else {
-            self.tell(false).await?;
         }
+        self.tell(false).await?;
         if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
     }
 }

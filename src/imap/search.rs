@@ -87,8 +87,7 @@ impl Session {
         }
         let numbers: String = hits.iter().map(|n| format!(" {n}")).collect();
         self.line(&format!("* SEARCH{numbers}")).await?;
-        // RFC 9051 §7.5.1: UID SEARCH may tell expunges, SEARCH may not.
-        self.tell(uid).await?;
+        self.tell(false).await?;
         Ok("done".into())
     }
 }

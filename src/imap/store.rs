@@ -115,9 +115,9 @@ impl Session {
         // asked for silence: RFC 9051 §6.4.6 has it learn what is different.
         let kept = !named.is_empty() && change == FlagChange::Remove;
         self.report(&chosen, !kept && response == StoreResponse::Silent, uid).await?;
-        // RFC 9051 §7.5.1: UID STORE may tell expunges, STORE may not. It does
-        // where it met one; what a correction replaced can wait.
-        self.tell(uid && gone).await?;
+        // RFC 9051 §7.5.1 allows an EXPUNGE during UID STORE, and some clients
+        // don't know that it is another command than STORE: it can wait.
+        self.tell(false).await?;
         // A message that another session expunged, of which this client can't
         // know, makes no STORE fail: RFC 9051 §6.4.9 for UIDs; for sequence
         // numbers OK with the code that asks for a NOOP (RFC 5530 §3), as RFC

@@ -1,6 +1,7 @@
 //! What people and submitters do to a hold: hold, show, approve, deny,
 //! withdraw, hold again. Each is one transaction.
 
+use super::approver::Proof;
 use super::hold::{ApproveError, Hold, HoldError, HoldId, Intake, Shown, ShownRecord};
 use super::record::{self, ReceiptRow};
 use super::{MAX_SHOWN, Outbox, SHOWN_TTL_SECONDS};
@@ -8,14 +9,12 @@ use crate::account::{AccountId, KeyId, Role};
 use crate::floor::digest::{Hash, to_hex};
 use crate::floor::ledger::{Entry, Event};
 use crate::floor::payload::{Payload, SCHEMA};
-use crate::floor::receipt::{Receipt, mint};
+use crate::floor::receipt::{Receipt, mint_with};
 use crate::floor::submission::{Illegal, State, Transition, step};
 use crate::store::{self, StoreError, Writer};
 
 /// Random octets of a page's nonce.
 const NONCE_OCTETS: usize = 16;
-/// The proof that approvals carry.
-const METHOD: &str = "pin";
 /// Reason code of a hold whose key was revoked.
 const KEY_REVOKED: &str = "key_revoked";
 /// Reason code of a hold that its submitter took back.
@@ -57,6 +56,17 @@ impl Outbox {
     /// Prepares a payload with a fresh nonce for `approver` to look at, and
     /// remembers it, so that [`Outbox::approve`] can compare.
     pub async fn show(&self, account: &AccountId, id: &HoldId, approver: &str) -> Result<Shown, HoldError> {
+        self.show_for(account, id, approver, self.config.approval.method()).await
+    }
+
+    /// As [`Outbox::show`], for an approval by `method`.
+    pub async fn show_for(
+        &self,
+        account: &AccountId,
+        id: &HoldId,
+        approver: &str,
+        method: &'static str,
+    ) -> Result<Shown, HoldError> {
         let mut nonce = [0; NONCE_OCTETS];
         getrandom::fill(&mut nonce).map_err(|e| HoldError::Random(e.to_string()))?;
         let (clock, ttl) = ((self.tuning.clock)(), seconds(self.config.receipt_ttl));
@@ -67,7 +77,7 @@ impl Outbox {
             let shown = ShownRecord {
                 nonce: to_hex(&nonce),
                 approver: approver.clone(),
-                method: METHOD.to_owned(),
+                method: method.to_owned(),
                 time: now,
                 expiry: now.saturating_add(ttl),
             };
@@ -89,8 +99,7 @@ impl Outbox {
         Ok(Shown { hold, payload, hash })
     }
 
-    /// Approves what was shown under `nonce`, if it is still what would be
-    /// sent: its hash must be `displayed_hash`, written as [`Shown::hash`] is.
+    /// [`Outbox::approve_with`] after the PIN was checked.
     pub async fn approve(
         &self,
         account: &AccountId,
@@ -99,6 +108,26 @@ impl Outbox {
         displayed_hash: &str,
         approver: &str,
     ) -> Result<Receipt, ApproveError> {
+        self.approve_with(account, id, nonce, displayed_hash, approver, Proof::Pin).await
+    }
+
+    /// Approves what was shown under `nonce`, if it is still what would be
+    /// sent: its hash must be `displayed_hash`, written as [`Shown::hash`] is.
+    /// The caller checked `proof`; that it is of the method that was shown and
+    /// that is configured, and that an assertion names this payload, is
+    /// checked again in the approving transaction.
+    pub async fn approve_with(
+        &self,
+        account: &AccountId,
+        id: &HoldId,
+        nonce: &str,
+        displayed_hash: &str,
+        approver: &str,
+        proof: Proof,
+    ) -> Result<Receipt, ApproveError> {
+        if !self.config.approval.takes(proof.method()) {
+            return Err(ApproveError::Method);
+        }
         let upstream = self.upstream_names(account).ok_or(ApproveError::NoAccount)?;
         let revoked: std::collections::HashSet<KeyId> = self.revoked_keys(account);
         let (clock, signing) = ((self.tuning.clock)(), self.identity.signing.clone());
@@ -124,12 +153,19 @@ impl Outbox {
             if payload.hash().to_string() != displayed {
                 return Err(ApproveError::HashDiffers);
             }
+            if payload.method != proof.method() {
+                return Err(ApproveError::Method);
+            }
+            let assertion = proof.assertion();
+            if let Some(assertion) = &assertion {
+                assertion.names(&payload).map_err(ApproveError::Proof)?;
+            }
             let event =
                 Event::Approved { hold: hold.id.to_string(), payload: payload.hash(), approver: approver.clone() };
             hold.approver = Some(approver.clone());
             hold.next_attempt = Some(now);
             let entry = approve_transition(w, &mut hold, clock, event)?;
-            let receipt = mint(&payload, &signing, entry.head());
+            let receipt = mint_with(&payload, &signing, entry.head(), assertion);
             record::put_receipt(w, &hold.id, &ReceiptRow { receipt: receipt.clone(), spent: false })?;
             Ok((hold, receipt))
         })
@@ -274,7 +310,7 @@ fn approve_transition(w: &mut dyn Writer, hold: &mut Hold, clock: i64, event: Ev
 }
 
 /// What an approval signs.
-fn payload(gateway_id: &str, hold: &Hold, shown: &ShownRecord, upstream: (String, String)) -> Payload {
+pub(super) fn payload(gateway_id: &str, hold: &Hold, shown: &ShownRecord, upstream: (String, String)) -> Payload {
     Payload {
         schema: SCHEMA,
         gateway_id: gateway_id.to_owned(),

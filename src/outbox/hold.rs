@@ -9,6 +9,7 @@ use crate::account::{AccountId, KeyId, Role};
 use crate::floor::action::Action;
 use crate::floor::envelope::Envelope;
 use crate::floor::hold::Reason;
+use crate::floor::passkey::AssertionError;
 use crate::floor::payload::{Payload, PayloadHash};
 use crate::floor::submission::{Illegal, State};
 use crate::store::StoreError;
@@ -263,6 +264,12 @@ pub enum ApproveError {
     /// The account is not configured any more.
     #[error("the account is not configured")]
     NoAccount,
+    /// The proof is of another kind than was shown or is configured.
+    #[error("this page asks for another proof; open it again")]
+    Method,
+    /// The passkey's answer is not for what was shown.
+    #[error("{0}")]
+    Proof(AssertionError),
 }
 
 #[cfg(test)]

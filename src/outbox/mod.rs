@@ -16,6 +16,7 @@
 //! | the transaction after the provider's final reply | `sent`, `failed`, `approved` |
 //! | a start that finds `sending` | `unknown` |
 
+mod approver;
 mod decide;
 mod dispatch;
 pub mod failpoint;
@@ -33,6 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Notify, broadcast};
 
+pub use approver::{CHANGES_SHOWN_SECONDS, Proof};
 pub use hold::{ApproveError, Hold, HoldError, HoldEvent, HoldId, Intake, Shown};
 pub use identity::IdentityError;
 pub use route::{Route, RouteError};

@@ -1,5 +1,5 @@
-//! What a POST does. Each act checks the form's token, then the PIN, then
-//! acts; it runs to its end even when the browser goes away.
+//! What a POST does. Each act checks the form's token, then the approver's
+//! proof, then acts; it runs to its end even when the browser goes away.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,28 +8,32 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::passkey::PasskeyError;
+use super::peer::Peer;
+use super::proof::{self, Given};
 use super::refusal::Refusal;
 use super::session::{self, Session};
-use super::{App, forms, pin, views};
+use super::{App, forms, passkey, pin, views};
 use crate::account::{AccountId, KeyId};
 use crate::config::AccountConfig;
 use crate::floor::ledger::Event;
+use crate::floor::passkey::{AssertionError, Purpose, challenge};
 use crate::floor::submission::State as HoldState;
-use crate::outbox::{HoldError, HoldId};
+use crate::outbox::{ApproveError, HoldError, HoldId, Proof, Shown};
 
 /// What the holds of a revoked key are denied with.
 const REVOKED: &str = "the key was revoked";
 
 /// Runs an act apart from the connection, so that a browser that goes away
 /// can't stop it half-way.
-async fn to_the_end<F>(act: F) -> Result<Response, Refusal>
+pub(super) async fn to_the_end<F>(act: F) -> Result<Response, Refusal>
 where
     F: Future<Output = Result<Response, Refusal>> + Send + 'static,
 {
     tokio::spawn(act).await.map_err(|e| Refusal::Internal(e.to_string()))?
 }
 
-fn see_other(path: &str) -> Response {
+pub(super) fn see_other(path: &str) -> Response {
     // Paths are ours: constants, or with an id that was parsed.
     let location = HeaderValue::from_str(path).unwrap_or_else(|_| HeaderValue::from_static("/"));
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
@@ -42,8 +46,14 @@ fn with_cookie(mut response: Response, token: Option<&str>, https: bool) -> Resp
     response
 }
 
+/// The user whose connection a request came on.
+fn uid(request: &Request) -> Option<u32> {
+    request.extensions().get::<Peer>().and_then(|p| p.uid)
+}
+
 /// Begins a sign-in.
 pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let uid = uid(&request);
     let form: forms::SignIn = forms::read(request).await?;
     to_the_end(async move {
         let store = app.services.store.as_ref();
@@ -56,8 +66,33 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Re
             return Err(Refusal::SignIn);
         };
         pin::verify(store, &account, &form.pin).await?;
-        let token = session::begin(store, &account, pin::now()).await?;
+        let token = session::begin(store, &account, uid, pin::now()).await?;
         tracing::info!(%account, "signed in to the pages");
+        let next = views::next_path(&form.next).unwrap_or_else(|| "/".to_owned());
+        Ok(with_cookie(see_other(&next), Some(&token), app.site.https))
+    })
+    .await
+}
+
+/// Begins a sign-in with a passkey, which names its account.
+pub(super) async fn sign_in_by_passkey(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let uid = uid(&request);
+    let form: forms::SignInByPasskey = forms::read(request).await?;
+    to_the_end(async move {
+        let store = app.services.store.as_ref();
+        let given = Given::of(None, Some(&form.assertion))?;
+        let Given::Passkey(assertion) = &given else { return Err(Refusal::Form) };
+        let challenge = app.services.tickets.take(&form.ticket, Purpose::SignIn, None, "", pin::now());
+        let challenge = challenge.ok_or(Refusal::Ticket)?;
+        let unknown = || Refusal::Passkey(PasskeyError::Proof(AssertionError::Unknown));
+        let account = passkey::owner(store, &assertion.credential)?.ok_or_else(unknown)?;
+        if !app.services.accounts.account(&account).is_some_and(AccountConfig::stores_secret) {
+            return Err(unknown());
+        }
+        let credential = assertion.credential.clone();
+        proof::check(&app, &account, given, &challenge).await?;
+        let token = session::begin_by_passkey(store, &account, &credential, uid, pin::now()).await?;
+        tracing::info!(%account, "signed in to the pages with a passkey");
         let next = views::next_path(&form.next).unwrap_or_else(|| "/".to_owned());
         Ok(with_cookie(see_other(&next), Some(&token), app.site.https))
     })
@@ -82,15 +117,31 @@ pub(super) async fn sign_out(
     .await
 }
 
-/// The form of a decision, its token and PIN checked.
-async fn proven(app: &App, session: &Session, form: &forms::Decide) -> Result<(), Refusal> {
+/// The form of a decision, its token and proof checked; `signed` says what a
+/// passkey must have signed of what was shown.
+async fn proven(
+    app: &App,
+    session: &Session,
+    id: &HoldId,
+    form: &forms::Decide,
+    signed: fn(&Shown) -> [u8; 32],
+) -> Result<Proof, Refusal> {
     forms::check_csrf(session, &form.csrf)?;
-    pin::verify(app.services.store.as_ref(), &session.account, &form.pin).await?;
-    Ok(())
+    let given = Given::of(form.pin.as_deref(), form.assertion.as_deref())?;
+    proof::decides(app, &given)?;
+    let account = &session.account;
+    let challenge = match &given {
+        Given::Pin(_) => [0; 32],
+        Given::Passkey(_) => {
+            let shown = app.services.outbox.shown(account, id, &form.nonce, account.as_str())?;
+            signed(&shown.ok_or(Refusal::Approve(ApproveError::Stale))?)
+        }
+    };
+    proof::check(app, account, given, &challenge).await
 }
 
 /// A hold's id, where the account has such a hold.
-fn own_hold(app: &App, account: &AccountId, id: &str) -> Result<HoldId, Refusal> {
+pub(super) fn own_hold(app: &App, account: &AccountId, id: &str) -> Result<HoldId, Refusal> {
     let id = HoldId::parse(id).ok_or(Refusal::NotFound)?;
     app.services.outbox.get(account, &id)?.ok_or(Refusal::NotFound)?;
     Ok(id)
@@ -107,8 +158,10 @@ pub(super) async fn approve(
     to_the_end(async move {
         let id = own_hold(&app, &session.account, &id)?;
         let (path, account) = (format!("/held/{id}"), &session.account);
-        proven(&app, &session, &form).await.map_err(|r| r.at(&path))?;
-        let approved = app.services.outbox.approve(account, &id, &form.nonce, &form.hash, account.as_str()).await;
+        let proof = proven(&app, &session, &id, &form, |shown| challenge(&shown.payload)).await;
+        let proof = proof.map_err(|r| r.at(&path))?;
+        let outbox = &app.services.outbox;
+        let approved = outbox.approve_with(account, &id, &form.nonce, &form.hash, account.as_str(), proof).await;
         approved.map_err(|e| Refusal::from(e).at(&path))?;
         Ok(see_other(&path))
     })
@@ -126,7 +179,8 @@ pub(super) async fn deny(
     to_the_end(async move {
         let id = own_hold(&app, &session.account, &id)?;
         let (path, account) = (format!("/held/{id}"), &session.account);
-        proven(&app, &session, &form).await.map_err(|r| r.at(&path))?;
+        let denies = |shown: &Shown| Purpose::Deny.challenge(&shown.payload.canonical());
+        proven(&app, &session, &id, &form, denies).await.map_err(|r| r.at(&path))?;
         let denied = app.services.outbox.deny(account, &id, form.reason.trim(), account.as_str()).await;
         denied.map_err(|e| Refusal::from(e).at(&path))?;
         Ok(see_other(&path))
@@ -149,7 +203,16 @@ pub(super) async fn deny_and_revoke(
         let key = KeyId(key.into());
         let known = services.accounts.list_keys(Some(account)).into_iter().find(|k| k.id == key);
         let known = known.ok_or(Refusal::NotFound)?;
-        pin::verify(services.store.as_ref(), account, &form.pin).await?;
+        let given = Given::of(form.pin.as_deref(), form.assertion.as_deref())?;
+        proof::decides(&app, &given)?;
+        let challenge = match &given {
+            Given::Pin(_) => [0; 32],
+            Given::Passkey(_) => {
+                let of = services.tickets.take(&form.ticket, Purpose::Revoke, Some(account), key.as_str(), pin::now());
+                of.ok_or(Refusal::Ticket)?
+            }
+        };
+        proof::check(&app, account, given, &challenge).await?;
         services.accounts.revoke(&key).await?;
         if known.revoked_at.is_none() {
             let event = Event::KeyRevoked { account: account.to_string(), key: key.as_str().to_owned() };

@@ -24,11 +24,22 @@ pub(super) struct SignOut {
     pub(super) csrf: String,
 }
 
+/// Sign-in with a passkey that names itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignInByPasskey {
+    pub(super) ticket: String,
+    pub(super) assertion: String,
+    #[serde(default)]
+    pub(super) next: String,
+}
+
 /// Approve or deny one message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Decide {
-    pub(super) pin: String,
+    pub(super) pin: Option<String>,
+    pub(super) assertion: Option<String>,
     pub(super) csrf: String,
     pub(super) hash: String,
     pub(super) nonce: String,
@@ -36,11 +47,60 @@ pub(super) struct Decide {
     pub(super) reason: String,
 }
 
+/// Approve or deny from a notice's link.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecideByLink {
+    pub(super) hash: String,
+    pub(super) nonce: String,
+    #[serde(default)]
+    pub(super) reason: String,
+}
+
+/// Register a passkey with an approver's proof.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddPasskey {
+    pub(super) csrf: String,
+    pub(super) ticket: String,
+    pub(super) name: String,
+    pub(super) client_data: String,
+    pub(super) attestation: String,
+    pub(super) pin: Option<String>,
+    pub(super) assertion: Option<String>,
+}
+
+/// Register a passkey with a code of the console.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Enrol {
+    pub(super) account: String,
+    pub(super) code: String,
+    pub(super) ticket: String,
+    pub(super) name: String,
+    pub(super) client_data: String,
+    pub(super) attestation: String,
+}
+
+/// Remove a passkey.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemovePasskey {
+    pub(super) csrf: String,
+    pub(super) ticket: String,
+    pub(super) credential: String,
+    pub(super) pin: Option<String>,
+    pub(super) assertion: Option<String>,
+}
+
 /// Deny everything of a key and revoke it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Revoke {
-    pub(super) pin: String,
+    pub(super) pin: Option<String>,
+    pub(super) assertion: Option<String>,
+    #[serde(default)]
+    pub(super) ticket: String,
     pub(super) csrf: String,
 }
 

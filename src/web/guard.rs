@@ -12,10 +12,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::peer::Peer;
 use super::refusal::Refusal;
 use super::sanitise::FRAME_STYLE_SOURCE;
 use super::session::{self, Session};
 use super::{App, gate, pin};
+use crate::config::ApprovalMode;
 use crate::outbox::HoldId;
 
 /// Largest body of a POST.
@@ -24,18 +26,33 @@ pub(super) const MAX_BODY: usize = 64 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Paths that need no sign-in; the gate takes an agent's key instead.
-const OPEN: [&str; 5] = ["/healthz", "/metrics", "/style.css", "/sign-in", gate::PATH];
+const OPEN: [&str; 8] =
+    ["/healthz", "/metrics", "/style.css", "/sign-in", "/sign-in/passkey", "/enrol", super::SCRIPT_PATH, gate::PATH];
+/// Where notices' links lead; open where they are enough by themselves.
+const LINK: &str = "/link/";
+/// Says that a request is a guess of the browser's, and no person's.
+const SPECULATIVE: [HeaderName; 3] =
+    [HeaderName::from_static("sec-purpose"), HeaderName::from_static("purpose"), HeaderName::from_static("x-moz")];
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The response headers, policy included. Referrer-Policy is `same-origin`
+/// Marks a response whose page needs the script.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scripted;
+
+/// The policy of pages without script; none is in a page of ours, and the
+/// frames of mails could never run any.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "default-src 'none'; style-src 'self' {}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        *FRAME_STYLE_SOURCE
+    )
+});
+
+/// The response headers beside the policy. Referrer-Policy is `same-origin`
 /// and not `no-referrer`, because browsers send `Origin: null` with a form
 /// under the latter, and then nothing could be approved.
 static HEADERS: LazyLock<Vec<(HeaderName, HeaderValue)>> = LazyLock::new(|| {
-    let policy = format!(
-        "default-src 'none'; style-src 'self' {}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-        *FRAME_STYLE_SOURCE
-    );
     let fixed = [
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "same-origin"),
@@ -47,14 +64,16 @@ static HEADERS: LazyLock<Vec<(HeaderName, HeaderValue)>> = LazyLock::new(|| {
         ("x-dns-prefetch-control", "off"),
         ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
     ];
-    let mut headers: Vec<(HeaderName, HeaderValue)> =
-        fixed.into_iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect();
-    // The policy is ASCII: a constant and a base64 hash.
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.push((header::CONTENT_SECURITY_POLICY, policy));
-    }
-    headers
+    fixed.into_iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
 });
+
+/// The policy of a response. A page with passkeys may load the one script by
+/// its full address, which may not build code from text.
+fn policy(app: &App, scripted: bool) -> Option<HeaderValue> {
+    let script = format!("; script-src {}{}; require-trusted-types-for 'script'", app.site.origin, super::SCRIPT_PATH);
+    // ASCII: constants, a base64 hash and our own origin.
+    HeaderValue::from_str(&format!("{}{}", *POLICY, if scripted { script.as_str() } else { "" })).ok()
+}
 
 /// The middleware.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -62,9 +81,14 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Ok(request) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
+    let policy = policy(&app, response.extensions().get::<Scripted>().is_some());
     for (name, value) in HEADERS.iter() {
         response.headers_mut().insert(name.clone(), value.clone());
     }
+    match policy {
+        Some(policy) => response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy),
+        None => return Refusal::Internal("no policy".to_owned()).into_response(),
+    };
     response
 }
 
@@ -76,8 +100,13 @@ async fn admit(app: &App, request: Request) -> Result<Request, Refusal> {
         _ => return Err(Refusal::Method),
     };
     our_site(app, &request, posts)?;
-    let session = signed_in(app, request.headers())?;
-    let open = OPEN.contains(&request.uri().path());
+    if SPECULATIVE.iter().any(|name| request.headers().contains_key(name)) {
+        return Err(Refusal::Speculative);
+    }
+    let uid = request.extensions().get::<Peer>().and_then(|p| p.uid);
+    let session = signed_in(app, request.headers(), uid)?;
+    let path = request.uri().path();
+    let open = OPEN.contains(&path) || (path.starts_with(LINK) && app.services.config.approval == ApprovalMode::Link);
     if session.is_none() && !open {
         let next = hold_path(request.uri().path()).filter(|_| !posts);
         return Err(Refusal::NotSignedIn { next });
@@ -119,13 +148,17 @@ fn our_site(app: &App, request: &Request, posts: bool) -> Result<(), Refusal> {
 
 /// The path, where it is one message's page.
 fn hold_path(path: &str) -> Option<String> {
+    if let Some((id, token)) = path.strip_prefix(LINK).and_then(|rest| rest.split_once('/')) {
+        let hex = token.bytes().all(|b| b.is_ascii_hexdigit());
+        return HoldId::parse(id).filter(|_| hex).map(|_| path.to_owned());
+    }
     let id = HoldId::parse(path.strip_prefix("/held/")?)?;
     Some(format!("/held/{id}"))
 }
 
-fn signed_in(app: &App, headers: &HeaderMap) -> Result<Option<Session>, Refusal> {
+fn signed_in(app: &App, headers: &HeaderMap, uid: Option<u32>) -> Result<Option<Session>, Refusal> {
     for token in session::tokens(headers) {
-        if let Some(session) = session::find(app.services.store.as_ref(), &token, pin::now())?
+        if let Some(session) = session::find(app.services.store.as_ref(), &token, uid, pin::now())?
             && app.services.accounts.account(&session.account).is_some()
         {
             return Ok(Some(session));

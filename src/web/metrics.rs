@@ -1,6 +1,5 @@
 //! A few numbers for Prometheus, without names or content, for this machine.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -12,18 +11,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::App;
+use super::peer::Peer;
 use super::refusal::Refusal;
 use crate::floor::submission::STATES;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Where a request comes from; [`super::serve`] says so.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) SocketAddr);
-
 /// The metrics page. A request of unknown origin is not of this machine.
 pub(super) async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    if !request.extensions().get::<Peer>().is_some_and(|p| p.0.ip().to_canonical().is_loopback()) {
+    if !request.extensions().get::<Peer>().is_some_and(|p| p.address.ip().to_canonical().is_loopback()) {
         return Err(Refusal::NotLocal);
     }
     let accounts = app.services.accounts.ids();

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::account::AccountId;
-use crate::store::{self, Store, StoreError, Table};
+use crate::store::{self, Store, StoreError, Table, Writer};
 
 /// Shortest PIN, in characters.
 pub const MIN_CHARS: usize = 6;
@@ -89,17 +89,41 @@ fn key(account: &AccountId) -> Vec<u8> {
     format!("pin/{account}").into_bytes()
 }
 
-/// Sets the account's PIN, lifts a lock and ends the account's sign-ins.
-pub async fn set(store: &dyn Store, account: &AccountId, pin: &str) -> Result<(), PinError> {
+/// A PIN that was stretched and is not set yet.
+#[derive(Clone)]
+pub struct Fresh(Record);
+
+impl Fresh {
+    /// Sets it for the account, lifts a lock and ends the account's sign-ins.
+    pub fn write(&self, w: &mut dyn Writer, account: &AccountId) -> Result<(), StoreError> {
+        store::put_json(w, Table::Web, &key(account), &self.0)
+    }
+}
+
+impl std::fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fresh(…)")
+    }
+}
+
+/// Stretches a PIN that is to be set.
+pub async fn prepare(pin: &str) -> Result<Fresh, PinError> {
     if pin.chars().count() < MIN_CHARS || pin.len() > MAX_OCTETS || pin.chars().any(char::is_control) {
         return Err(PinError::Shape);
     }
     let mut salt = [0; OCTETS];
     getrandom::fill(&mut salt).map_err(|e| PinError::Failed(e.to_string()))?;
     let hash = stretch(pin, salt, MEMORY_KIB, PASSES).await?;
-    let record = Record { salt, hash, memory_kib: MEMORY_KIB, passes: PASSES, failed: 0, locks: 0, locked_until: 0 };
-    let key = key(account);
-    store::write(store, move |w| -> Result<(), PinError> { Ok(store::put_json(w, Table::Web, &key, &record)?) }).await
+    let (memory_kib, passes) = (MEMORY_KIB, PASSES);
+    Ok(Fresh(Record { salt, hash, memory_kib, passes, failed: 0, locks: 0, locked_until: 0 }))
+}
+
+/// Sets the account's PIN without a ledger entry: for PINs that everybody
+/// knows, such as the demo's. Others go through
+/// [`crate::outbox::Outbox::change_approver`].
+pub async fn set(store: &dyn Store, account: &AccountId, pin: &str) -> Result<(), PinError> {
+    let (fresh, account) = (prepare(pin).await?, account.clone());
+    store::write(store, move |w| -> Result<(), PinError> { Ok(fresh.write(w, &account)?) }).await
 }
 
 /// Whether the account has a PIN.

@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::page;
+use super::passkey::PasskeyError;
 use super::pin::{self, PinError};
 use super::session::SessionError;
 use crate::account::AccountsError;
@@ -21,6 +22,8 @@ pub(super) enum Refusal {
     CrossSite { path: Option<String> },
     #[error("no such method")]
     Method,
+    #[error("asked for before anyone wanted it")]
+    Speculative,
     #[error("not signed in")]
     NotSignedIn { next: Option<String> },
     #[error("the form is not of this sign-in")]
@@ -39,6 +42,12 @@ pub(super) enum Refusal {
     SignIn,
     #[error("{0}")]
     Pin(#[from] PinError),
+    #[error("{0}")]
+    Passkey(#[from] PasskeyError),
+    #[error("the page's challenge is used or too old")]
+    Ticket,
+    #[error("a message is not for a batch")]
+    NotForBatch,
     #[error("{0}")]
     Approve(#[from] ApproveError),
     #[error("{0}")]
@@ -112,6 +121,11 @@ impl Refusal {
             Refusal::Method => {
                 (StatusCode::METHOD_NOT_ALLOWED, "Not like that", "This page doesn't know that method.".into())
             }
+            Refusal::Speculative => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not ahead of time",
+                "This page is made only when a person asks for it.".into(),
+            ),
             Refusal::NotSignedIn { .. } => {
                 (StatusCode::FORBIDDEN, "Sign in first", "Held mail is shown only after signing in.".into())
             }
@@ -127,6 +141,18 @@ impl Refusal {
             Refusal::NotLocal => (StatusCode::FORBIDDEN, "Not from here", "Only this machine may read that.".into()),
             Refusal::SignIn => (StatusCode::FORBIDDEN, "Not signed in", "The address or the PIN is wrong.".into()),
             Refusal::Pin(error) => said_of_pin(error).unwrap_or_else(broken),
+            Refusal::Passkey(error) => said_of_passkey(error).unwrap_or_else(broken),
+            Refusal::Ticket => (
+                StatusCode::CONFLICT,
+                "The page is too old",
+                "Nothing was changed: its challenge was used or has ended. Open the page again.".into(),
+            ),
+            Refusal::NotForBatch => (
+                StatusCode::CONFLICT,
+                "Not in a batch",
+                "Nothing was sent: one of these messages has to be read by itself, or was decided. Open the list again."
+                    .into(),
+            ),
             Refusal::Approve(error) => said_of_approve(error).unwrap_or_else(broken),
             Refusal::Hold(error) => said_of_hold(error).unwrap_or_else(broken),
             Refusal::Accounts(AccountsError::NoKey(_) | AccountsError::NoAccount(_)) => {
@@ -175,6 +201,17 @@ fn said_of_pin(error: &PinError) -> Option<Said> {
     })
 }
 
+fn said_of_passkey(error: &PasskeyError) -> Option<Said> {
+    let (status, heading) = match error {
+        PasskeyError::Proof(_) => (StatusCode::FORBIDDEN, "Not with this passkey"),
+        PasskeyError::NoCode => (StatusCode::FORBIDDEN, "Not this code"),
+        PasskeyError::TooMany | PasskeyError::Exists | PasskeyError::Name => (StatusCode::CONFLICT, "Not registered"),
+        PasskeyError::NotFound => (StatusCode::NOT_FOUND, "No such passkey"),
+        PasskeyError::Random(_) | PasskeyError::Store(_) | PasskeyError::Hold(_) => return None,
+    };
+    Some((status, heading, format!("Nothing was changed: {error}.")))
+}
+
 fn said_of_approve(error: &ApproveError) -> Option<Said> {
     let (status, heading) = match error {
         ApproveError::NotFound => (StatusCode::NOT_FOUND, "Nothing here"),
@@ -183,6 +220,8 @@ fn said_of_approve(error: &ApproveError) -> Option<Said> {
         ApproveError::HashDiffers => (StatusCode::CONFLICT, "Not what was shown"),
         ApproveError::KeyRevoked => (StatusCode::CONFLICT, "The key was revoked"),
         ApproveError::NoAccount => (StatusCode::NOT_FOUND, "No such account"),
+        ApproveError::Method => (StatusCode::FORBIDDEN, "Another proof is needed"),
+        ApproveError::Proof(_) => (StatusCode::FORBIDDEN, "Not with this passkey"),
         ApproveError::Store(_) => return None,
     };
     Some((status, heading, format!("Nothing was sent by this: {error}.")))

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::metrics::Peer;
+use super::peer::Peer;
 use super::{Services, Site, router_at};
 
 /// Most connections at a time; further ones wait unaccepted.
@@ -80,10 +80,11 @@ async fn accept(
 }
 
 async fn connection(stream: TcpStream, router: Router, mut shutdown: watch::Receiver<bool>) {
-    let Ok(peer) = stream.peer_addr() else { return };
+    let (Ok(address), Ok(here)) = (stream.peer_addr(), stream.local_addr()) else { return };
     let _ = stream.set_nodelay(true);
+    let Ok(peer) = tokio::task::spawn_blocking(move || Peer::of(address, here)).await else { return };
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(peer);
         TowerToHyperService::new(router.clone()).call(request)
     });
     let mut builder = http1::Builder::new();

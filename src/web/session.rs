@@ -1,18 +1,20 @@
 //! Sign-ins: a cookie that lets a person look, and nothing more.
 //!
 //! Promises: the cookie's value is 256 random bits and is stored only as a
-//! hash; a sign-in names one account, ends after [`LIFETIME_SECONDS`] and with
-//! a change of the PIN. Doesn't know: approvals; they need the PIN itself.
+//! hash; a sign-in names one account, ends after [`LIFETIME_SECONDS`], with a
+//! change of the PIN and with the passkey it began with. Doesn't know:
+//! approvals; they need the PIN or the passkey itself.
 //!
 //! Browsers send a cookie to every port of a host. Another program that serves
 //! pages on this machine's `localhost` may therefore receive the cookie, which
-//! is why it only opens pages and never approves.
+//! is why it only opens pages and never approves, and why a sign-in counts only
+//! on connections of the operating-system user who began it.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::pin;
+use super::{passkey, pin};
 use crate::account::AccountId;
 use crate::store::{self, Store, StoreError, Table, Writer};
 
@@ -35,8 +37,14 @@ pub(super) struct Session {
     pub(super) account: AccountId,
     /// Stands in every form of this sign-in.
     pub(super) csrf: String,
-    /// The PIN that it began with.
+    /// The PIN that was set when it began; zeros for none.
     pin: [u8; 32],
+    /// The passkey that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    passkey: Option<String>,
+    /// The user whose connection it began on, where the kernel says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
     created: i64,
     expires: i64,
 }
@@ -45,6 +53,12 @@ impl Session {
     /// Whether a form is this sign-in's own.
     pub(super) fn owns_form(&self, csrf: &str) -> bool {
         self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
+    }
+
+    /// Who follows a notice's link: no sign-in, nothing stored.
+    pub(super) fn of_link(account: &AccountId) -> Session {
+        let csrf = String::new();
+        Session { account: account.clone(), csrf, pin: [0; 32], passkey: None, uid: None, created: 0, expires: 0 }
     }
 }
 
@@ -77,10 +91,39 @@ fn key(token: &str) -> Vec<u8> {
 }
 
 /// Begins a sign-in after the PIN was verified; returns the cookie's value.
-pub(super) async fn begin(store: &dyn Store, account: &AccountId, now: i64) -> Result<String, SessionError> {
+pub(super) async fn begin(
+    store: &dyn Store,
+    account: &AccountId,
+    uid: Option<u32>,
+    now: i64,
+) -> Result<String, SessionError> {
     let pin = pin::generation(store, account)?.ok_or(SessionError::NoPin)?;
+    start(store, account, pin, None, uid, now).await
+}
+
+/// Begins a sign-in after a passkey was verified.
+pub(super) async fn begin_by_passkey(
+    store: &dyn Store,
+    account: &AccountId,
+    credential: &str,
+    uid: Option<u32>,
+    now: i64,
+) -> Result<String, SessionError> {
+    let pin = pin::generation(store, account)?.unwrap_or_default();
+    start(store, account, pin, Some(credential.to_owned()), uid, now).await
+}
+
+async fn start(
+    store: &dyn Store,
+    account: &AccountId,
+    pin: [u8; 32],
+    passkey: Option<String>,
+    uid: Option<u32>,
+    now: i64,
+) -> Result<String, SessionError> {
     let (token, csrf) = (random()?, random()?);
-    let session = Session { account: account.clone(), csrf, pin, created: now, expires: now + LIFETIME_SECONDS };
+    let expires = now + LIFETIME_SECONDS;
+    let session = Session { account: account.clone(), csrf, pin, passkey, uid, created: now, expires };
     let key = key(&token);
     store::write(store, move |w| -> Result<(), SessionError> {
         make_room(w, &session.account, now)?;
@@ -111,8 +154,8 @@ fn make_room(w: &mut dyn Writer, account: &AccountId, now: i64) -> Result<(), St
     Ok(())
 }
 
-/// The sign-in of a cookie's value.
-pub(super) fn find(store: &dyn Store, token: &str, now: i64) -> Result<Option<Session>, StoreError> {
+/// The sign-in of a cookie's value on a connection of `uid`.
+pub(super) fn find(store: &dyn Store, token: &str, uid: Option<u32>, now: i64) -> Result<Option<Session>, StoreError> {
     let key = key(token);
     let stored = store::read(store, |r| r.get(Table::Web, &key))?;
     let Some(session) = stored.map(|v| store::from_json::<Session>(Table::Web, &v)).transpose()? else {
@@ -120,8 +163,16 @@ pub(super) fn find(store: &dyn Store, token: &str, now: i64) -> Result<Option<Se
     };
     // A clock that went back behind the sign-in doesn't lengthen it.
     let lives = session.expires > now && session.created <= now.saturating_add(LIFETIME_SECONDS);
-    let pin = pin::generation(store, &session.account)?;
-    Ok((lives && pin == Some(session.pin)).then_some(session))
+    let pin = pin::generation(store, &session.account)?.unwrap_or_default() == session.pin;
+    let passkey = match &session.passkey {
+        Some(credential) => passkey::find(store, &session.account, credential)?.is_some(),
+        None => true,
+    };
+    if uid != session.uid {
+        tracing::warn!(account = %session.account, ?uid, "a sign-in's cookie came from another user of this machine");
+        return Ok(None);
+    }
+    Ok((lives && pin && passkey).then_some(session))
 }
 
 /// Ends the sign-in of a cookie's value.
@@ -155,22 +206,26 @@ mod tests {
     use crate::store::redb::RedbStore;
 
     const NOON: i64 = 1_800_000_000;
+    const ME: Option<u32> = Some(1000);
 
     #[tokio::test]
     async fn a_sign_in_is_found_expires_and_ends_with_the_pin() {
         let folder = tempfile::tempdir().unwrap();
         let store = RedbStore::open(folder.path()).unwrap();
         let account = AccountId("ada@example.org".into());
-        assert!(matches!(begin(&store, &account, NOON).await, Err(SessionError::NoPin)));
+        assert!(matches!(begin(&store, &account, ME, NOON).await, Err(SessionError::NoPin)));
         pin::set(&store, &account, "314159").await.unwrap();
-        let token = begin(&store, &account, NOON).await.unwrap();
-        let session = find(&store, &token, NOON).unwrap().unwrap();
+        let token = begin(&store, &account, ME, NOON).await.unwrap();
+        let session = find(&store, &token, ME, NOON).unwrap().unwrap();
         assert_eq!(session.account, account);
         assert!(session.owns_form(&session.csrf.clone()) && !session.owns_form("") && !session.owns_form(&token));
-        assert!(find(&store, &token, NOON + LIFETIME_SECONDS).unwrap().is_none());
-        assert!(find(&store, &token.replace(&token[..1], "g"), NOON).unwrap().is_none());
+        assert!(find(&store, &token, ME, NOON + LIFETIME_SECONDS).unwrap().is_none());
+        for other in [Some(0), Some(1001), None] {
+            assert!(find(&store, &token, other, NOON).unwrap().is_none(), "{other:?} is another user");
+        }
+        assert!(find(&store, &token.replace(&token[..1], "g"), ME, NOON).unwrap().is_none());
         pin::set(&store, &account, "314159").await.unwrap();
-        assert!(find(&store, &token, NOON).unwrap().is_none(), "a new PIN ends sign-ins");
+        assert!(find(&store, &token, ME, NOON).unwrap().is_none(), "a new PIN ends sign-ins");
     }
 
     #[tokio::test]
@@ -179,20 +234,20 @@ mod tests {
         let store = RedbStore::open(folder.path()).unwrap();
         let account = AccountId("ada@example.org".into());
         pin::set(&store, &account, "314159").await.unwrap();
-        let first = begin(&store, &account, NOON).await.unwrap();
+        let first = begin(&store, &account, ME, NOON).await.unwrap();
         for n in 1..=MAX_PER_ACCOUNT as i64 {
-            begin(&store, &account, NOON + n).await.unwrap();
+            begin(&store, &account, ME, NOON + n).await.unwrap();
         }
-        assert!(find(&store, &first, NOON).unwrap().is_none(), "the oldest went");
+        assert!(find(&store, &first, ME, NOON).unwrap().is_none(), "the oldest went");
         let all = store::read(&store, |r| r.scan(Table::Web, PREFIX, b"", 100)).unwrap();
         assert_eq!(all.len(), MAX_PER_ACCOUNT);
-        let last = begin(&store, &account, NOON + 99).await.unwrap();
+        let last = begin(&store, &account, ME, NOON + 99).await.unwrap();
         assert!(
             !all.iter()
                 .any(|(k, v)| String::from_utf8_lossy(k).contains(&last) || String::from_utf8_lossy(v).contains(&last))
         );
         end(&store, &last).await.unwrap();
-        assert!(find(&store, &last, NOON).unwrap().is_none());
+        assert!(find(&store, &last, ME, NOON).unwrap().is_none());
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl Site {
         let https = origin.starts_with("https://");
         Site { origin, authority, https }
     }
+
+    /// What passkeys are bound to (WebAuthn's relying party): the host name.
+    pub fn rp_id(&self) -> &str {
+        crate::config::web_host(&self.origin)
+    }
 }
 
 #[cfg(test)]
@@ -35,5 +40,7 @@ mod tests {
         assert_eq!((site.origin.as_str(), site.authority.as_str()), ("http://localhost:3480", "localhost:3480"));
         assert_eq!(Site::of("http://localhost:0", Some(41)).origin, "http://localhost:41");
         assert!(Site::of("https://mail.example.org/", None).https);
+        assert_eq!(Site::of("https://mail.example.org", None).rp_id(), "mail.example.org");
+        assert_eq!(Site::of("http://localhost:0", Some(41)).rp_id(), "localhost");
     }
 }

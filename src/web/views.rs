@@ -1,20 +1,21 @@
 //! What a GET shows. None changes a hold.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use super::guard::Scripted;
 use super::page::{self, Frame};
 use super::refusal::Refusal;
 use super::session::Session;
-use super::{App, pin, raw};
+use super::{App, facts, held as held_message, passkey, pin, raw};
+use crate::config::ApprovalMode;
+use crate::floor::passkey::Purpose;
+use crate::floor::payload::PIN;
 use crate::floor::submission::State as HoldState;
-use crate::mail::mime::MessageView;
 use crate::outbox::{Hold, HoldId};
 
 /// Most entries of a list.
@@ -22,10 +23,27 @@ pub(super) const MAX_LIST: usize = 200;
 
 const STYLE: &str = include_str!("style.css");
 
+const SCRIPT: &str = include_str!("passkey.js");
+
 type Page = Result<Response, Refusal>;
 
 fn html(markup: maud::Markup) -> Response {
     Html(markup.into_string()).into_response()
+}
+
+/// A page that may load the script.
+pub(super) fn scripted(markup: maud::Markup) -> Response {
+    let mut response = html(markup);
+    response.extensions_mut().insert(Scripted);
+    response
+}
+
+/// With the script where passkeys decide.
+pub(super) fn deciding(app: &App, markup: maud::Markup) -> Response {
+    match app.services.config.approval {
+        ApprovalMode::Passkey => scripted(markup),
+        ApprovalMode::Pin | ApprovalMode::Link => html(markup),
+    }
 }
 
 /// Whether the process answers.
@@ -36,6 +54,11 @@ pub(super) async fn health() -> &'static str {
 /// The one style sheet.
 pub(super) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
+}
+
+/// The one script.
+pub(super) async fn script() -> Response {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT).into_response()
 }
 
 /// Where there is nothing.
@@ -67,17 +90,48 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, uri: Uri) -> Page {
         [one] => Some(one.as_str()),
         _ => None,
     };
+    let store = app.services.store.as_ref();
     let mut without_pin = false;
     for account in &accounts {
-        without_pin |= !pin::is_set(app.services.store.as_ref(), account)?;
+        without_pin |= !pin::is_set(store, account)?;
     }
+    let ticket = match passkey::any(store)? {
+        true => Some(issue(&app, Purpose::SignIn, None, "")?),
+        false => None,
+    };
     // A query that can't be read is none.
     let next = Query::<Next>::try_from_uri(&uri).ok().and_then(|Query(n)| next_path(&n.next));
-    Ok(html(page::sign_in::page(only, next.as_deref(), without_pin)))
+    let by_passkey = ticket.as_ref().map(|ticket| (ticket, app.site.rp_id()));
+    let page = page::sign_in::page(only, next.as_deref(), without_pin, app.services.config.approval, by_passkey);
+    Ok(if ticket.is_some() { scripted(page) } else { html(page) })
 }
 
-fn frame<'a>(app: &'a App, session: &'a Session) -> Frame<'a> {
-    Frame { services: &app.services, session, now: pin::now() }
+/// A fresh challenge for a page.
+pub(super) fn issue(
+    app: &App,
+    purpose: Purpose,
+    session: Option<&Session>,
+    subject: &str,
+) -> Result<super::ticket::Issued, Refusal> {
+    let account = session.map(|s| &s.account);
+    let issued = app.services.tickets.issue(purpose, account, subject, pin::now());
+    issued.map_err(|e| Refusal::Internal(e.to_string()))
+}
+
+/// What every page of a signed-in person shows.
+pub(super) fn frame<'a>(app: &'a App, session: &'a Session) -> Result<Frame<'a>, Refusal> {
+    let services = app.services.as_ref();
+    Ok(Frame {
+        services,
+        session,
+        now: pin::now(),
+        mode: services.config.approval,
+        rp_id: app.site.rp_id(),
+        passkeys: passkey::list(services.store.as_ref(), &session.account)?,
+        changes: services.outbox.approver_changes(&session.account)?,
+        has_pin: pin::is_set(services.store.as_ref(), &session.account)?,
+        link: None,
+    })
 }
 
 /// What waits for a person, or is under way.
@@ -85,7 +139,7 @@ pub(super) async fn held(State(app): State<Arc<App>>, Extension(session): Extens
     let mut holds = app.services.outbox.list(&session.account)?;
     holds.retain(|h| !h.state.is_final() || h.state == HoldState::Unknown);
     newest_first(&mut holds);
-    Ok(html(page::list::held(&frame(&app, &session), &holds)))
+    Ok(html(page::list::held(&frame(&app, &session)?, &holds)))
 }
 
 /// What was decided.
@@ -94,7 +148,7 @@ pub(super) async fn history(State(app): State<Arc<App>>, Extension(session): Ext
     holds.retain(|h| h.state != HoldState::Held);
     holds.sort_by_key(|h| std::cmp::Reverse(h.changed_at));
     holds.truncate(MAX_LIST);
-    Ok(html(page::list::history(&frame(&app, &session), &holds)))
+    Ok(html(page::list::history(&frame(&app, &session)?, &holds)))
 }
 
 fn newest_first(holds: &mut Vec<Hold>) {
@@ -102,7 +156,7 @@ fn newest_first(holds: &mut Vec<Hold>) {
     holds.truncate(MAX_LIST);
 }
 
-fn own(app: &App, session: &Session, id: &str) -> Result<Hold, Refusal> {
+pub(super) fn own(app: &App, session: &Session, id: &str) -> Result<Hold, Refusal> {
     let id = HoldId::parse(id).ok_or(Refusal::NotFound)?;
     app.services.outbox.get(&session.account, &id)?.ok_or(Refusal::NotFound)
 }
@@ -118,27 +172,34 @@ pub(super) async fn message(
     if method == Method::HEAD {
         return Ok(StatusCode::OK.into_response());
     }
-    let _permit = app.views.acquire().await.map_err(|e| Refusal::Internal(e.to_string()))?;
-    let file = app.services.outbox.open(&hold)?;
-    let (length, sha256) = (hold.length, hold.blob.0);
-    let read = tokio::task::spawn_blocking(move || read_view(file, length, sha256));
-    let view = read.await.map_err(|e| Refusal::Internal(e.to_string()))??;
-    // After the octets proved to be the submitted ones: the nonce lets this page approve.
-    let shown = app.services.outbox.show(&session.account, &hold.id, session.account.as_str()).await?;
-    if shown.payload.sha256 != sha256 || shown.payload.length != length {
-        return Err(Refusal::Octets);
-    }
-    Ok(html(page::message::page(&frame(&app, &session), &shown, &view)))
+    let method = match app.services.config.approval {
+        // A signed-in person has no link; their PIN does.
+        ApprovalMode::Link => PIN,
+        mode @ (ApprovalMode::Pin | ApprovalMode::Passkey) => mode.method(),
+    };
+    let base = format!("/held/{}", hold.id);
+    show(&app, &session, &hold, method, base).await
 }
 
-/// Reads the octets and makes sure that they are the ones that were hashed.
-fn read_view(file: std::fs::File, length: u64, sha256: [u8; 32]) -> Result<MessageView, Refusal> {
-    let mut octets = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    file.take(length.saturating_add(1)).read_to_end(&mut octets).map_err(|e| Refusal::Internal(e.to_string()))?;
-    if octets.len() as u64 != length || Sha256::digest(&octets)[..] != sha256 {
+/// The page of a message under `base`, to be approved by `method`.
+pub(super) async fn show(app: &Arc<App>, session: &Session, hold: &Hold, method: &'static str, base: String) -> Page {
+    let view = held_message::view(app, hold).await?;
+    let before = facts::approved_before(&app.services, &hold.account)?;
+    let facts = facts::of(&app.services, hold, &view, &before)?;
+    // After the octets proved to be the submitted ones: the nonce lets this page approve.
+    let shown = app.services.outbox.show_for(&session.account, &hold.id, session.account.as_str(), method).await?;
+    if shown.payload.sha256 != hold.blob.0 || shown.payload.length != hold.length {
         return Err(Refusal::Octets);
     }
-    Ok(MessageView::of(&octets))
+    let mut frame = frame(app, session)?;
+    let mut revoke = None;
+    if base.starts_with("/link/") {
+        frame.link = Some(base.clone());
+    } else if frame.mode == ApprovalMode::Passkey {
+        revoke = Some(issue(app, Purpose::Revoke, Some(session), hold.key.as_str())?);
+    }
+    let page = page::message::page(&frame, &page::message::Seen { shown: &shown, view: &view, facts: &facts, revoke });
+    Ok(deciding(app, page))
 }
 
 /// The message as it is, as text.
@@ -148,7 +209,12 @@ pub(super) async fn raw(
     Path(id): Path<String>,
 ) -> Page {
     let hold = own(&app, &session, &id)?;
-    let file = app.services.outbox.open(&hold)?;
+    raw_of(&app, &hold).await
+}
+
+/// The octets of a hold, as text.
+pub(super) async fn raw_of(app: &App, hold: &Hold) -> Page {
+    let file = app.services.outbox.open(hold)?;
     let permit = app.raw.clone().acquire_owned().await.map_err(|e| Refusal::Internal(e.to_string()))?;
     let mut response = Response::new(axum::body::Body::new(raw::FileBody::new(file, hold.length, permit)));
     let headers = response.headers_mut();

@@ -15,8 +15,8 @@ use crate::gateway::core::{BackfillRequest, Core};
 use crate::imap::rows;
 use crate::lane::trace::Trace;
 use crate::outbox::{Hold, HoldId};
-use crate::store::{self, Reader, StoreError, Table};
-use crate::web::pin;
+use crate::store::{self, Reader, StoreError, Table, Writer};
+use crate::web::{passkey, pin};
 
 /// Most ledger entries of one answer.
 const MAX_ENTRIES: usize = 1000;
@@ -47,6 +47,9 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             Ok(json!({ "entries": core.outbox.ledger(from, limit.min(MAX_ENTRIES))? }))
         }
         Request::PinSet { account, pin } => pin_set(core, &account, &pin.0).await,
+        Request::ApproverCode { account } => approver_code(core, &account).await,
+        Request::ApproverList { account } => approver_list(core, account.as_deref()),
+        Request::ApproverRemove { account, credential } => approver_remove(core, &account, &credential).await,
         Request::Explain { which } => explain(core, &which),
         Request::Backfill { account, last, dry_run } => {
             let account = account_of(core, &account)?;
@@ -205,9 +208,34 @@ async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, Control
         // The same reason as for keys.
         return Err(AccountsError::NoSecret(account).into());
     }
-    pin::set(core.store.as_ref(), &account, pin).await?;
-    core.outbox.record(Event::PinSet { account: account.to_string() }).await?;
+    let (fresh, owner) = (pin::prepare(pin).await?, account.clone());
+    let set = move |w: &mut dyn Writer| -> Result<(), ControlError> { Ok(fresh.write(w, &owner)?) };
+    core.outbox.change_approver(&account, Event::PinSet { account: account.to_string() }, set).await?;
     Ok(json!({ "account": account }))
+}
+
+async fn approver_code(core: &Core, account: &str) -> Result<Value, ControlError> {
+    let account = account_of(core, account)?;
+    let code = passkey::make_code(core.store.as_ref(), &account).await?;
+    Ok(json!({ "account": account, "code": code, "seconds": passkey::CODE_SECONDS }))
+}
+
+fn approver_list(core: &Core, account: Option<&str>) -> Result<Value, ControlError> {
+    let accounts = match account {
+        Some(text) => vec![account_of(core, text)?],
+        None => core.accounts.ids(),
+    };
+    let mut list = Vec::new();
+    for account in accounts {
+        list.extend(passkey::list(core.store.as_ref(), &account)?);
+    }
+    Ok(json!({ "approvers": list }))
+}
+
+async fn approver_remove(core: &Core, account: &str, credential: &str) -> Result<Value, ControlError> {
+    let account = account_of(core, account)?;
+    passkey::remove(&core.outbox, core.store.as_ref(), &account, credential, CONSOLE).await?;
+    Ok(json!({ "account": account, "credential": credential }))
 }
 
 fn explain(core: &Core, which: &Which) -> Result<Value, ControlError> {

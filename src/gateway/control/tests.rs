@@ -266,3 +266,12 @@ fn trace(decision: &str) -> crate::lane::trace::Trace {
         reason: "test".into(),
     }
 }
+
+#[test]
+fn the_pages_read_the_rows_that_the_mirror_writes() {
+    use crate::imap::rows;
+    use crate::web::facts;
+    let account = AccountId(demo::ADDRESS.into());
+    assert_eq!(facts::message_key(&account, "<1@x>"), rows::by_message_id(&account, "<1@x>"));
+    assert_eq!(facts::correspondent_key(&account, "a@x"), rows::correspondent_key(&account, "a@x"));
+}

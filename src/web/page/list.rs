@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Frame, Here, badge, count, octets, subject};
+use crate::config::ApprovalMode;
 use crate::floor::submission::State;
 use crate::mail::mime::visible::{Shape, reveal};
 use crate::outbox::Hold;
@@ -19,11 +20,17 @@ pub(in crate::web) fn held(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
     };
     let body = html! {
         h1 { (title) }
+        (super::approvers::changes(frame))
+        @if frame.mode == ApprovalMode::Passkey && frame.passkeys.is_empty() {
+            p.note role="status" { "No passkey is registered, so nothing can be approved. "
+                a href="/approvers" { "Add one" } "." }
+        }
         @if holds.is_empty() {
             p.lead { "Mail that an AI drafts for " strong { (frame.session.account) } " stops here until you decide. "
                 "What you have decided is in the " a href="/history" { "history" } "." }
         } @else {
             p.lead { "Nothing below is sent unless you approve it. What you don't decide expires by itself." }
+            @if waiting > 1 { p { a.button href="/batch" { "Approve several at once" } } }
             (rows(frame, holds))
         }
     };
@@ -65,7 +72,7 @@ fn rows(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
     }
 }
 
-fn recipients(hold: &Hold) -> String {
+pub(super) fn recipients(hold: &Hold) -> String {
     let paths = &hold.envelope.forward_paths;
     let named: Vec<String> = paths.iter().take(NAMED).map(|p| reveal(p.as_str(), Shape::Line).text).collect();
     match paths.len().saturating_sub(NAMED) {

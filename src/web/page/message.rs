@@ -3,50 +3,63 @@
 
 use maud::{Markup, html};
 
+use super::ask::{Ask, script};
 use super::parts;
+use super::reading::{Reading, Recipient};
 use super::{Frame, Here, badge, count, octets, subject};
 use crate::account::Role;
+use crate::floor::action::Action;
 use crate::floor::hold::Reason;
+use crate::floor::passkey::{Purpose, challenge};
 use crate::floor::submission::State;
 use crate::mail::mime::visible::{Shape, reveal};
-use crate::mail::mime::{Level, MessageView, Warning, domain_forms};
+use crate::mail::mime::{Level, MessageView};
+use crate::outbox::lineage::Found;
 use crate::outbox::{Hold, Shown};
+use crate::web::facts::{Answered, Facts};
+use crate::web::ticket::Issued;
 
 /// Minutes that a page can approve after it was shown.
 const PAGE_MINUTES: i64 = crate::outbox::SHOWN_TTL_SECONDS / 60;
 
-/// One recipient of the envelope.
-struct Recipient {
-    address: String,
-    outside: bool,
-    unnamed: bool,
-    forms: Option<(String, String)>,
+/// A message as one page view has it.
+pub(in crate::web) struct Seen<'a> {
+    pub(in crate::web) shown: &'a Shown,
+    pub(in crate::web) view: &'a MessageView,
+    pub(in crate::web) facts: &'a Facts,
+    /// The challenge of "deny all and revoke", where a passkey decides.
+    pub(in crate::web) revoke: Option<Issued>,
 }
 
 /// The page.
-pub(in crate::web) fn page(frame: &Frame<'_>, shown: &Shown, view: &MessageView) -> Markup {
+pub(in crate::web) fn page(frame: &Frame<'_>, seen: &Seen<'_>) -> Markup {
+    let (shown, view) = (seen.shown, seen.view);
     let hold = &shown.hold;
-    let recipients = recipients(frame, hold, view);
+    let reading = Reading::of(&frame.services.accounts, hold, view, seen.facts);
     let title = subject(hold);
+    let base = frame.link.clone().unwrap_or_else(|| format!("/held/{}", hold.id));
     let body = html! {
-        p.back { a href="/" { "← All held messages" } }
+        @if frame.link.is_none() { p.back { a href="/" { "← All held messages" } } }
         div.head {
             h1 { (title) }
             (badge(hold.state))
         }
         (provenance(frame, hold))
+        (super::approvers::changes(frame))
         div.columns {
             div.read {
-                (warnings(&all_warnings(hold, view, &recipients)))
-                (who(hold, view, &recipients))
+                (warnings(&reading.warnings))
+                (who(hold, view, &reading.recipients))
+                (answers(frame, &seen.facts.answers))
+                (lineage(frame, hold))
                 (parts::content(view))
                 (parts::attachments(view))
                 (parts::fields(view))
-                (approved_thing(shown))
+                (approved_thing(shown, &base))
             }
             aside.decide aria-label="Decision" {
                 @if hold.state == State::Held {
-                    (decision(frame, shown, &recipients))
+                    (decision(frame, seen, &reading.recipients, &base))
                 } @else {
                     (outcome(frame, hold))
                 }
@@ -56,34 +69,47 @@ pub(in crate::web) fn page(frame: &Frame<'_>, shown: &Shown, view: &MessageView)
     frame.layout(&title, Here::Message, &body)
 }
 
-fn recipients(frame: &Frame<'_>, hold: &Hold, view: &MessageView) -> Vec<Recipient> {
-    let own: Vec<String> =
-        frame.services.accounts.account(&hold.account).map_or_else(Vec::new, |a| {
-            std::iter::once(&a.address).chain(&a.aliases).map(|a| a.domain.clone()).collect()
-        });
-    let each = hold.envelope.forward_paths.iter().map(|path| Recipient {
-        address: reveal(path.as_str(), Shape::Line).text,
-        outside: !own.iter().any(|d| d.eq_ignore_ascii_case(path.domain())),
-        unnamed: !view.names_recipient(path.as_str()),
-        forms: domain_forms(path.domain()),
-    });
-    each.collect()
+/// What it says it answers.
+fn answers(frame: &Frame<'_>, answers: &[Answered]) -> Markup {
+    html! {
+        @if !answers.is_empty() {
+            section.card aria-labelledby="answers" {
+                h2 #answers { "What it answers" }
+                ul.recipients {
+                    @for answer in answers {
+                        li {
+                            code { (reveal(&answer.id, Shape::Line).text) }
+                            @if let Some((at, from)) = &answer.seen {
+                                span { "mail from " strong { (reveal(from, Shape::Line).text) } ", seen " (frame.time(*at)) }
+                            } @else {
+                                span.tag.outside { "not seen here" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
-fn all_warnings(hold: &Hold, view: &MessageView, recipients: &[Recipient]) -> Vec<(Level, String)> {
-    let mut all: Vec<(Level, String)> = view
-        .against(&hold.envelope.reverse_path)
-        .iter()
-        .chain(&view.warnings)
-        .map(|w: &Warning| (w.level(), w.to_string()))
-        .collect();
-    let unnamed: Vec<&str> = recipients.iter().filter(|r| r.unnamed).map(|r| r.address.as_str()).collect();
-    if !unnamed.is_empty() {
-        let who = unnamed.join(", ");
-        all.insert(0, (Level::Danger, format!("Also sent to {who}, whom no header field names (a blind copy).")));
+/// The agent's draft that was found in a person's submission, to be read
+/// beside what it says now.
+fn lineage(frame: &Frame<'_>, hold: &Hold) -> Markup {
+    let Some(lineage) = &hold.lineage else { return html! {} };
+    let found = match lineage.found {
+        Found::Passage => "words of it stand in this message",
+        Found::File => "a file of it is in this message",
+        Found::Subject => "subject and recipients are its own",
+    };
+    html! {
+        section.card aria-labelledby="draft" {
+            h2 #draft { "The agent's draft" }
+            p { "The key " code { (lineage.key) } " drafted it, " (frame.time(lineage.drafted_at)) "; " (found) "." }
+            pre.mail tabindex="0" role="region" aria-label="The draft's own words" {
+                (reveal(&lineage.text, Shape::Lines).text)
+            }
+        }
     }
-    all.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
-    all
 }
 
 fn provenance(frame: &Frame<'_>, hold: &Hold) -> Markup {
@@ -102,6 +128,9 @@ fn provenance(frame: &Frame<'_>, hold: &Hold) -> Markup {
         p.meta {
             "Submitted by " strong { (frame.key_name(hold)) } " (" (whose) " key " code { (hold.key) } ") on "
             (frame.time(hold.held_at)) ". Held because " (why) "."
+            @if hold.action == Action::ForwardExternal {
+                " " strong { "It hands a message of the mailbox on to outside." }
+            }
             @if hold.state == State::Held { @if let Some(at) = hold.expires_at {
                 " Expires " (frame.distance(at)) "."
             } }
@@ -144,6 +173,7 @@ fn who(hold: &Hold, view: &MessageView, recipients: &[Recipient]) -> Markup {
                     li {
                         span.address { (r.address) }
                         @if r.outside { span.tag.outside { "outside" } }
+                        @if r.new { span.tag.outside { "new: never written to" } }
                         @if r.unnamed { span.tag.hidden { "in no header field" } }
                         @if let Some((unicode, ascii)) = &r.forms { span.forms { (unicode) " is " (ascii) } }
                     }
@@ -161,14 +191,13 @@ fn who(hold: &Hold, view: &MessageView, recipients: &[Recipient]) -> Markup {
     }
 }
 
-fn approved_thing(shown: &Shown) -> Markup {
+fn approved_thing(shown: &Shown, base: &str) -> Markup {
     let payload = String::from_utf8_lossy(&shown.payload.canonical()).into_owned();
-    let id = &shown.hold.id;
     html! {
         section.card aria-labelledby="what" {
             h2 #what { "What is approved" }
             p { "The message as it was submitted, to the octet, and the envelope above. "
-                a href={ "/held/" (id) "/raw" } { "Raw source" } " (" (octets(shown.payload.length)) ")" }
+                a href={ (base) "/raw" } { "Raw source" } " (" (octets(shown.payload.length)) ")" }
             dl.short {
                 dt { "SHA-256 of the message" } dd { code.hash { (shown.hold.blob) } }
                 dt { "Through" } dd { (shown.payload.upstream_host) " as " (shown.payload.upstream_login) }
@@ -186,54 +215,61 @@ fn approved_thing(shown: &Shown) -> Markup {
     }
 }
 
-fn decision(frame: &Frame<'_>, shown: &Shown, recipients: &[Recipient]) -> Markup {
-    let (hold, payload) = (&shown.hold, &shown.payload);
-    let outside = recipients.iter().filter(|r| r.outside).count();
+fn decision(frame: &Frame<'_>, seen: &Seen<'_>, recipients: &[Recipient], base: &str) -> Markup {
+    let (hold, payload) = (&seen.shown.hold, &seen.shown.payload);
+    let marked = |mark: fn(&Recipient) -> bool, what: &str| match recipients.iter().filter(|r| mark(r)).count() {
+        0 => None,
+        n => Some(format!("{n} {what}")),
+    };
+    let marks: Vec<String> =
+        [marked(|r| r.outside, "outside"), marked(|r| r.new, "new")].into_iter().flatten().collect();
     let hidden = html! {
-        input type="hidden" name="csrf" value=(frame.session.csrf);
-        input type="hidden" name="hash" value=(shown.hash);
+        @if frame.link.is_none() { input type="hidden" name="csrf" value=(frame.session.csrf); }
+        input type="hidden" name="hash" value=(seen.shown.hash);
         input type="hidden" name="nonce" value=(payload.nonce);
+    };
+    let approve = Ask::deciding(frame, challenge(payload));
+    let deny = Ask::deciding(frame, Purpose::Deny.challenge(&payload.canonical()));
+    let reason = html! {
+        (hidden)
+        label for="reason" { "Reason, if you like (the drafter sees it)" }
+        input #reason type="text" name="reason" maxlength="500" autocomplete="off";
     };
     html! {
         section.card aria-labelledby="approve" {
             h2 #approve { "Approve" }
             p { "Approving sends exactly these " (octets(payload.length)) ", unchanged, to "
                 strong { (count(recipients.len(), "recipient")) }
-                @if outside > 0 { " (" (outside) " outside)" }
+                @if !marks.is_empty() { " (" (marks.join(", ")) ")" }
                 ", once, through " (payload.upstream_host) ". It can't be called back." }
             p.small { "It is signed and kept as a receipt, good for attempts until " (frame.time(payload.expiry))
                 ". This page can approve for " (PAGE_MINUTES) " minutes." }
-            form method="post" action={ "/held/" (hold.id) "/approve" } {
-                (hidden)
-                label for="pin-approve" { "Your PIN" }
-                input #pin-approve type="password" name="pin" required autocomplete="off";
-                button.primary type="submit" { "Approve and send" }
-            }
+            (approve.form(&format!("{base}/approve"), "approve", &hidden, ("primary", "Approve and send")))
         }
         section.card aria-labelledby="deny" {
             h2 #deny { "Deny" }
             p { "Denying sends nothing, for good." }
-            form method="post" action={ "/held/" (hold.id) "/deny" } {
-                (hidden)
-                label for="reason" { "Reason, if you like (the drafter sees it)" }
-                input #reason type="text" name="reason" maxlength="500" autocomplete="off";
-                label for="pin-deny" { "Your PIN" }
-                input #pin-deny type="password" name="pin" required autocomplete="off";
-                button type="submit" { "Deny" }
-            }
+            (deny.form(&format!("{base}/deny"), "deny", &reason, ("", "Deny")))
         }
-        @if hold.role == Role::Agent {
-            details.card {
-                summary { "Deny all and revoke this key" }
-                p { "Everything that " strong { (frame.key_name(hold)) } " has waiting is denied, its sessions end, and "
-                    "the key never works again." }
-                form method="post" action={ "/keys/" (hold.key) "/deny-and-revoke" } {
-                    input type="hidden" name="csrf" value=(frame.session.csrf);
-                    label for="pin-revoke" { "Your PIN" }
-                    input #pin-revoke type="password" name="pin" required autocomplete="off";
-                    button.stop type="submit" { "Deny all and revoke" }
-                }
-            }
+        @if hold.role == Role::Agent && frame.link.is_none() { (revocation(frame, seen)) }
+        @if matches!(approve, Ask::Passkey { .. }) { (script()) }
+    }
+}
+
+fn revocation(frame: &Frame<'_>, seen: &Seen<'_>) -> Markup {
+    let hold = &seen.shown.hold;
+    let fields = html! {
+        input type="hidden" name="csrf" value=(frame.session.csrf);
+        @if let Some(ticket) = &seen.revoke { input type="hidden" name="ticket" value=(ticket.nonce); }
+    };
+    let ask = Ask::deciding(frame, seen.revoke.as_ref().map_or([0; 32], |ticket| ticket.challenge));
+    let action = format!("/keys/{}/deny-and-revoke", hold.key);
+    html! {
+        details.card {
+            summary { "Deny all and revoke this key" }
+            p { "Everything that " strong { (frame.key_name(hold)) } " has waiting is denied, its sessions end, and "
+                "the key never works again." }
+            (ask.form(&action, "revoke", &fields, ("stop", "Deny all and revoke")))
         }
     }
 }
@@ -269,10 +305,10 @@ fn outcome(frame: &Frame<'_>, hold: &Hold) -> Markup {
                 }
                 @if let Some(detail) = &hold.detail { dt { "Said" } dd { (reveal(detail, Shape::Line).text) } }
             }
-            @if approved {
+            @if approved && frame.link.is_none() {
                 p { a.button href={ "/held/" (hold.id) "/receipt" } { "Receipt (JSON)" } }
             }
-            @if let Some(again) = &hold.again {
+            @if let Some(again) = hold.again.as_ref().filter(|_| frame.link.is_none()) {
                 p { a href={ "/held/" (again) } { "Held again as " (again) } }
             }
         }

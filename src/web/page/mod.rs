@@ -1,11 +1,16 @@
-//! Pages as HTML, without a line of script.
+//! Pages as HTML, without a line of script in them; those that ask for a
+//! passkey name the one script file.
 //!
 //! Promises: every value of a mail is escaped (maud does) and shown with
 //! nothing hidden in it. Doesn't know: who may see a page.
 
+pub(super) mod approvers;
+mod ask;
+pub(super) mod batch;
 pub(super) mod list;
 pub(super) mod message;
 mod parts;
+pub(super) mod reading;
 pub(super) mod sign_in;
 
 use jiff::Timestamp;
@@ -13,7 +18,10 @@ use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, html};
 
 use super::Services;
+use super::passkey::Passkey;
 use super::session::Session;
+use crate::config::ApprovalMode;
+use crate::floor::ledger::Entry;
 use crate::floor::submission::State;
 use crate::mail::mime::decode;
 use crate::mail::mime::visible::{Shape, reveal};
@@ -24,6 +32,18 @@ pub(super) struct Frame<'a> {
     pub(super) services: &'a Services,
     pub(super) session: &'a Session,
     pub(super) now: i64,
+    /// What approvals need.
+    pub(super) mode: ApprovalMode,
+    /// The host name of the pages.
+    pub(super) rp_id: &'a str,
+    /// Who may approve.
+    pub(super) passkeys: Vec<Passkey>,
+    /// What changed about that of late.
+    pub(super) changes: Vec<Entry>,
+    /// Whether a PIN is set.
+    pub(super) has_pin: bool,
+    /// The link's path, where one led here and nobody is signed in.
+    pub(super) link: Option<String>,
 }
 
 /// A place in the navigation.
@@ -31,6 +51,7 @@ pub(super) struct Frame<'a> {
 enum Here {
     Held,
     History,
+    Approvers,
     Message,
 }
 
@@ -71,6 +92,15 @@ impl Frame<'_> {
         let nav = |to: &str, text: &str, this: bool| {
             html! { a href=(to) aria-current=[this.then_some("page")] { (text) } }
         };
+        if self.link.is_some() {
+            return shell(
+                title,
+                &html! {
+                    header.top { span.mark { "Tollgate" } span.who { "For " (self.session.account) ", by a notice's link" } }
+                    main #main { (body) }
+                },
+            );
+        }
         shell(
             title,
             &html! {
@@ -79,6 +109,7 @@ impl Frame<'_> {
                     nav aria-label="Main" {
                         (nav("/", "Held", here == Here::Held))
                         (nav("/history", "History", here == Here::History))
+                        (nav("/approvers", "Approvers", here == Here::Approvers))
                     }
                     form.out method="post" action="/sign-out" {
                         input type="hidden" name="csrf" value=(self.session.csrf);

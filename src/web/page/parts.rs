@@ -11,12 +11,19 @@ pub(super) fn content(view: &MessageView) -> Markup {
     html! {
         section.card aria-labelledby="says" {
             h2 #says { "What it says" }
-            @if !view.parts.iter().any(|p| p.text.is_some() || p.html.is_some()) {
-                p { "There is no text to read." }
-            }
-            @for part in &view.parts { (text(part)) }
+            (texts(view))
             @for difference in &view.differences { (differs(difference)) }
         }
+    }
+}
+
+/// Every text of the message.
+pub(super) fn texts(view: &MessageView) -> Markup {
+    html! {
+        @if !view.parts.iter().any(|p| p.text.is_some() || p.html.is_some()) {
+            p { "There is no text to read." }
+        }
+        @for part in &view.parts { (text(part)) }
     }
 }
 
@@ -24,7 +31,7 @@ fn text(part: &PartView) -> Markup {
     html! {
         @if let Some(text) = &part.text {
             h3 { (label(part)) }
-            pre.mail tabindex="0" { (text) }
+            pre.mail tabindex="0" role="region" aria-label=(label(part)) { (text) }
         }
         @if let Some(html) = &part.html {
             h3 { (label(part)) }

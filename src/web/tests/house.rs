@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::account::{AccountId, Accounts, KeyId, Role, demo};
-use crate::config::Config;
+use crate::config::{ApprovalMode, Config};
 use crate::floor::action::Action;
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
@@ -50,6 +50,22 @@ impl Answer {
         lines.find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v)
     }
 
+    /// The value of an attribute of the first form with this action.
+    pub(super) fn attribute(&self, action: &str, name: &str) -> String {
+        let from = format!("action=\"{action}\"");
+        let form = self.body.split("<form").find(|f| f.split('>').next().is_some_and(|tag| tag.contains(&from)));
+        let form = form.unwrap_or_else(|| panic!("no form for {action} in {}", self.body));
+        let value = form.split('>').next().and_then(|tag| tag.split(&format!("{name}=\"")).nth(1));
+        value.and_then(|v| v.split('"').next()).unwrap_or_else(|| panic!("no {name} in {form}")).to_owned()
+    }
+
+    /// The value of a hidden input of the first form with this action.
+    pub(super) fn hidden_of(&self, action: &str, name: &str) -> String {
+        let from = format!("action=\"{action}\"");
+        let at = self.body.find(&from).unwrap_or_else(|| panic!("no form for {action} in {}", self.body));
+        Answer { body: self.body[at..].to_owned(), ..self.clone() }.hidden(name)
+    }
+
     /// The value of the first hidden input of that name.
     pub(super) fn hidden(&self, name: &str) -> String {
         let from = format!("name=\"{name}\" value=\"");
@@ -64,8 +80,17 @@ impl House {
     }
 
     pub(super) async fn at(listen: &str) -> House {
+        Self::made(listen, ApprovalMode::Pin).await
+    }
+
+    pub(super) async fn requiring(mode: ApprovalMode) -> House {
+        Self::made("127.0.0.1:0", mode).await
+    }
+
+    async fn made(listen: &str, mode: ApprovalMode) -> House {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::embedded(folder.path());
+        config.approval = mode;
         let mut other = config.accounts[0].clone();
         other.address = Address::parse(OTHER).unwrap();
         config.accounts.push(other);
@@ -74,7 +99,7 @@ impl House {
         let accounts = Accounts::new(config.clone(), store.clone()).unwrap();
         accounts.ensure_demo_keys().await.unwrap();
         let outbox = Arc::new(Outbox::new(config.clone(), store.clone(), accounts.clone()).unwrap());
-        let services = Arc::new(Services { config, store, outbox, accounts, gate: Arc::default() });
+        let services = Arc::new(Services::new(config, store, outbox, accounts));
         pin::set(services.store.as_ref(), &me(), PIN).await.unwrap();
         pin::set(services.store.as_ref(), &other_account(), OTHER_PIN).await.unwrap();
         let listener = TcpListener::bind(listen).await.unwrap();

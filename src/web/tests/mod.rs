@@ -1,7 +1,10 @@
 //! The pages over the wire, with a real outbox and store.
 
+mod batches;
 mod guards;
 mod house;
+mod links;
+mod passkeys;
 mod shows;
 
 use super::pin::{ATTEMPTS, MAX_OCTETS};
