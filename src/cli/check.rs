@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::exit::{Exit, Failure, Outcome};
 use super::{Globals, show};
 use crate::config::{
-    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, TlsMode, certs,
+    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, SentCopy, TlsMode, certs,
 };
 use crate::gateway::control::{Request, SOCKET};
 use crate::lane::LanePreset;
@@ -189,6 +189,14 @@ fn notes(config: &Config) -> Vec<String> {
         notes
             .push("listen.web is empty: there is no approval page, so nothing that is held can be approved".to_owned());
     }
+    if let Some(notify) = &config.notify {
+        for url in notify.webhook.iter().chain(&notify.ntfy) {
+            notes.push(format!("{} is told how many messages wait, and nothing else", url.authority));
+        }
+        if let Some(program) = notify.command.first() {
+            notes.push(format!("{program} is run with the number of messages that wait"));
+        }
+    }
     for account in &config.accounts {
         match &account.provider {
             Provider::Embedded => notes.push(format!(
@@ -230,6 +238,14 @@ fn hold_name(mode: HoldMode) -> &'static str {
     }
 }
 
+fn sent_name(sent: SentCopy) -> &'static str {
+    match sent {
+        SentCopy::Provider => "provider",
+        SentCopy::Append => "append",
+        SentCopy::Off => "off",
+    }
+}
+
 fn preset_name(preset: LanePreset) -> &'static str {
     match preset {
         LanePreset::Calm => "calm",
@@ -257,6 +273,7 @@ fn account_json(account: &AccountConfig) -> Value {
         "authserv": account.authserv,
         "poll_seconds": account.poll.as_secs(),
         "connections": account.connections,
+        "sent": sent_name(account.sent),
     });
     match &account.provider {
         Provider::Embedded => value["provider"] = json!("embedded"),

@@ -15,6 +15,7 @@ pub mod certs;
 mod der;
 mod files;
 mod load;
+mod notify;
 pub mod private;
 mod problems;
 mod sections;
@@ -74,6 +75,8 @@ pub struct Config {
     pub max_held_bytes: u64,
     /// Thresholds of the rule.
     pub thresholds: Thresholds,
+    /// Who is told that something waits.
+    pub notify: Option<Notify>,
     /// The accounts, at least one.
     pub accounts: Vec<AccountConfig>,
 }
@@ -144,6 +147,28 @@ pub enum HoldMode {
     All,
 }
 
+/// Who is told, outside of mail, how many messages wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Gets `{"waiting": N}` by POST.
+    pub webhook: Option<NotifyUrl>,
+    /// Gets a line of text by POST, as ntfy takes it.
+    pub ntfy: Option<NotifyUrl>,
+    /// A program and its arguments; the line of text follows.
+    pub command: Vec<String>,
+}
+
+/// Where a notification goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyUrl {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// Host and port as they stand in the URL.
+    pub authority: String,
+    /// Path and query.
+    pub path: String,
+}
+
 /// One account.
 #[derive(Debug, Clone)]
 pub struct AccountConfig {
@@ -164,6 +189,30 @@ pub struct AccountConfig {
     /// Most connections to the IMAP server at a time, the watching one
     /// included; at least [`MIN_CONNECTIONS`].
     pub connections: usize,
+    /// Who puts what was held and is sent into Sent.
+    pub sent: SentCopy,
+}
+
+/// Who puts a message that was held, and is sent, into the Sent mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentCopy {
+    /// The provider does it with every message that it takes.
+    Provider,
+    /// The gateway, once.
+    Append,
+    /// Nobody but the client that submitted.
+    Off,
+}
+
+impl SentCopy {
+    /// What is right for a submission server where nothing is said: Google
+    /// and Microsoft keep a copy of what they send.
+    pub fn of(host: &str) -> SentCopy {
+        const KEEPERS: [&str; 5] = ["gmail.com", "googlemail.com", "office365.com", "outlook.com", "hotmail.com"];
+        let host = host.to_ascii_lowercase();
+        let keeps = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if KEEPERS.into_iter().any(keeps) { SentCopy::Provider } else { SentCopy::Append }
+    }
 }
 
 impl AccountConfig {

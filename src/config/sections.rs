@@ -57,6 +57,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let (hold, hold_ttl, receipt_ttl) = hold(top.section("hold"));
     let limits = limits(top.section("limits"));
     let thresholds = rule(top.section("rule"));
+    let notify = super::notify::notify(top.section("notify"), approval);
     let preset = lanes(top.section("lanes"));
     let tables = top.sections("account");
     if tables.is_empty() {
@@ -84,6 +85,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
         max_held_bytes_per_key: limits.held_bytes_per_key,
         max_held_bytes: limits.held_bytes,
         thresholds,
+        notify,
         accounts,
     })
 }
@@ -433,6 +435,7 @@ impl Config {
             max_held_bytes_per_key: DEFAULT_MAX_HELD_BYTES_PER_KEY,
             max_held_bytes: DEFAULT_MAX_HELD_BYTES,
             thresholds: Thresholds::default(),
+            notify: None,
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }
     }

@@ -6,6 +6,7 @@
 //! the provider is asked.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::sync::Arc;
 use std::vec;
 
@@ -13,9 +14,12 @@ use imap_codec::imap_types::fetch::MacroOrMessageDataItemNames;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
+use crate::store::StoreError;
+
 use super::encode::set_text;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
+use super::rows::LocalRow;
 use super::runs;
 use super::section::{Item, Partial, Wanted, window};
 use super::session::{Fail, Out, Selection, Session, Viewing};
@@ -328,10 +332,12 @@ pub(super) async fn write_local(
     wanted: &Wanted,
 ) -> Result<(), Fail> {
     let Some(row) = mirror.state().locals.get(&number).map(|l| l.row.clone()) else { return Ok(()) };
+    let of_octets = wanted.items.iter().any(|i| !matches!(i, Item::Flags | Item::Date | Item::Size));
+    let whole = if of_octets { Some(local_octets(mirror, row).await?) } else { None };
     out.write_all(head.as_bytes()).await?;
     let mut begun = !head.ends_with('(');
     for item in &wanted.items {
-        if let Some((name, value)) = super::local::item(row.octets.as_bytes(), item) {
+        if let Some((name, value)) = whole.as_ref().and_then(|w| w.item(item)) {
             let space = if begun { " " } else { "" };
             out.write_all(format!("{space}{name} ").as_bytes()).await?;
             out.write_all(&value).await?;
@@ -339,6 +345,21 @@ pub(super) async fn write_local(
         }
     }
     Ok(out.write_all(b")\r\n").await?)
+}
+
+/// All octets of a local message.
+async fn local_octets(mirror: &Mirror, row: Arc<LocalRow>) -> Result<super::local::Whole, Fail> {
+    let store = mirror.store.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut octets = row.octets.clone().into_bytes();
+        if let Some(body) = row.body {
+            let mut file = store.blobs().open(&body.blob)?;
+            file.read_to_end(&mut octets).map_err(|e| StoreError::Failed(e.to_string()))?;
+        }
+        Ok::<_, StoreError>(super::local::Whole::of(octets))
+    });
+    let read = read.await.map_err(|e| OpError::Store(e.to_string()))?;
+    Ok(read.map_err(OpError::from)?)
 }
 
 /// What the provider has to be asked for one message. Every BODY[] beyond the

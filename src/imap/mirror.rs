@@ -5,7 +5,7 @@
 //! [`Op`]. Doesn't know: how the provider is spoken to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::account::AccountId;
 use crate::config::{AccountConfig, Config, Provider};
 use crate::lane::{LANES, Lane, Thresholds};
+use crate::outbox::Outbox;
 use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
@@ -178,7 +179,7 @@ impl State {
                 let m = self.messages.get(&uid)?;
                 Some(m.row.size + self.stamp(entry).map_or(0, |s| s.len() as u64))
             }
-            Source::Local(n) => self.locals.get(&n).map(|l| l.row.octets.len() as u64),
+            Source::Local(n) => self.locals.get(&n).map(|l| l.row.size()),
         }
     }
 
@@ -275,8 +276,8 @@ pub enum Op {
     Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
     /// A person takes a correction back; it is named as `corrections` lists it.
     Undo(String, oneshot::Sender<Result<(), OpError>>),
-    /// Show a local message in the people's INBOX under this name.
-    PostLocal(String, String, oneshot::Sender<Result<(), OpError>>),
+    /// Show a local message; one of the same name goes.
+    PostLocal(Box<LocalRow>, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.
     RemoveLocals(Vec<u32>, oneshot::Sender<Result<(), OpError>>),
     /// Take the local message with this name away.
@@ -327,6 +328,8 @@ pub struct Mirror {
     pub(super) perceiving: watch::Sender<bool>,
     /// What is stored of lengths that weren't true, once it was read.
     pub(super) marked: Mutex<Option<Mark>>,
+    /// What is held for the account, in a gateway that has an outbox.
+    pub outbox: OnceLock<Arc<Outbox>>,
     ops: mpsc::Sender<Op>,
 }
 
@@ -363,6 +366,7 @@ impl Mirror {
             changed: watch::Sender::new(0),
             perceiving: watch::Sender::new(false),
             marked: Mutex::default(),
+            outbox: OnceLock::new(),
             ops,
         };
         Ok((Arc::new(mirror), receiver))
@@ -503,9 +507,16 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             Ok(())
         })?;
         for audience in Audience::BOTH {
-            for place in
-                [Place::Inbox, Place::Push, Place::Meeting, Place::Queue, Place::Info, Place::Silent, Place::All]
-            {
+            for place in [
+                Place::Inbox,
+                Place::Push,
+                Place::Meeting,
+                Place::Queue,
+                Place::Info,
+                Place::Silent,
+                Place::All,
+                Place::Outbox,
+            ] {
                 if let Some(view) = rows::load_view(r, account, (audience, place))? {
                     state.views.insert((audience, place), view);
                 }

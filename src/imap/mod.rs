@@ -24,6 +24,7 @@ pub mod local;
 pub mod measured;
 pub mod mirror;
 pub mod ops;
+pub mod parking;
 pub mod pass;
 pub mod patient;
 pub mod perceiving;

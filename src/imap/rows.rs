@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::AccountId;
 use crate::lane::Lane;
+use crate::store::blob::BlobId;
 use crate::store::{Reader, StoreError, Table, from_json, get_json};
 
 use super::lanes::Place;
 use super::uid::{UpstreamUid, ViewUid};
-use super::view::{Audience, Entry, View};
+use super::view::{Audience, Entry, Source, View};
 
 /// Rows read at once while loading.
 const PAGE: usize = 4096;
@@ -72,10 +73,54 @@ pub struct LocalRow {
     pub name: String,
     /// INTERNALDATE.
     pub date: String,
-    /// The octets (ASCII).
+    /// The octets (ASCII); those of `body` follow.
     pub octets: String,
     /// Flags that people set.
     pub flags: Vec<String>,
+    /// The id of the agent's key that alone sees it; without, people do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Where it is shown.
+    #[serde(default = "inbox", skip_serializing_if = "is_inbox")]
+    pub place: Place,
+    /// Octets in a file of their own, after `octets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<LocalBody>,
+}
+
+/// Octets of a local message that lie in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalBody {
+    /// The file.
+    pub blob: BlobId,
+    /// How many.
+    pub length: u64,
+}
+
+fn inbox() -> Place {
+    Place::Inbox
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_inbox(place: &Place) -> bool {
+    *place == Place::Inbox
+}
+
+impl LocalRow {
+    /// The view that shows it.
+    pub fn view(&self) -> ViewId {
+        (if self.key.is_some() { Audience::Agents } else { Audience::People }, self.place)
+    }
+
+    /// Its entry in that view.
+    pub fn entry(&self, number: u32) -> Entry {
+        Entry { key: self.key.as_deref().map(Into::into), ..Entry::new(Source::Local(number)) }
+    }
+
+    /// RFC822.SIZE.
+    pub fn size(&self) -> u64 {
+        self.octets.len() as u64 + self.body.map_or(0, |b| b.length)
+    }
 }
 
 /// What is stored of a view beside its entries.

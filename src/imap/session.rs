@@ -153,6 +153,11 @@ impl Signed {
         self.principal.role == Role::Agent
     }
 
+    /// The key whose own entries of a view the session sees, an agent's.
+    pub(super) fn own_key(&self) -> Option<Box<str>> {
+        self.is_agent().then(|| self.principal.key.as_str().into())
+    }
+
     /// Whether it is the operator's console: it sees what people see, and
     /// only reads.
     pub(super) fn is_console(&self) -> bool {

@@ -5,3 +5,5 @@
 pub mod address;
 pub mod header;
 pub mod mime;
+pub(crate) mod parts;
+pub(crate) mod structure;

@@ -14,4 +14,5 @@ mod filing;
 mod lanes;
 mod login;
 mod names;
+mod outcomes;
 mod sending;
