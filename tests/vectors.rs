@@ -50,6 +50,11 @@ struct Expected {
     approver: String,
     at: String,
     spent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hold: Option<String>,
+    /// Host and login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upstream: Option<(String, String)>,
 }
 
 fn test_key(name: &str) -> SigningKey {
@@ -140,6 +145,8 @@ fn expected() -> Expected {
         approver: payload.approver,
         at: (TIME + 60).to_string(),
         spent: false,
+        hold: None,
+        upstream: None,
     }
 }
 
@@ -240,6 +247,151 @@ fn rows() -> Vec<Row> {
             expected(),
         ),
         ("schema", "schema", "written under a newer schema", newer, expected()),
+    ]
+    .into_iter()
+    .chain(message_rows())
+    .chain(envelope_rows())
+    .chain(other_rows())
+    .collect()
+}
+
+/// A message with an attachment that says `word`.
+fn with_attachment(word: &str) -> String {
+    format!(
+        "From: jo@example.org\r\nTo: ann@example.com\r\nSubject: Figures\r\nMIME-Version: 1.0\r\n\
+         Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nAttached.\r\n--b\r\n\
+         Content-Disposition: attachment; filename=figures.txt\r\n\r\n{word}\r\n--b--\r\n"
+    )
+}
+
+fn message_rows() -> Vec<Row> {
+    let changed = |change: fn(&str) -> String| expecting(|e| e.message = change(MESSAGE));
+    let for_message =
+        |text: String| signed_for(|p| (p.sha256, p.length) = (Sha256::digest(&text).into(), text.len() as u64));
+    vec![
+        (
+            "field-case",
+            "payload",
+            "the case of one field's name changed",
+            good(),
+            changed(|m| m.replace("Subject:", "subject:")),
+        ),
+        (
+            "field-space",
+            "payload",
+            "a space after a field's colon gone",
+            good(),
+            changed(|m| m.replace(": Tue", ":Tue")),
+        ),
+        ("no-final-line-end", "payload", "without its last line end", good(), changed(|m| m.trim_end().to_owned())),
+        ("line-ends", "payload", "with other line ends", good(), changed(|m| m.replace("\r\n", "\n"))),
+        (
+            "dot-doubled",
+            "payload",
+            "a line that begins with a dot, its dot doubled",
+            for_message(MESSAGE.replace("Ten", ".Ten")),
+            changed(|m| m.replace("Ten", "..Ten")),
+        ),
+        (
+            "attachment-good",
+            "ok",
+            "with an attachment",
+            for_message(with_attachment("1000 now")),
+            expecting(|e| e.message = with_attachment("1000 now")),
+        ),
+        (
+            "attachment-swapped",
+            "payload",
+            "an attachment swapped for one of equal length",
+            for_message(with_attachment("1000 now")),
+            expecting(|e| e.message = with_attachment("9000 now")),
+        ),
+    ]
+}
+
+fn envelope_rows() -> Vec<Row> {
+    let to = |texts: &[&str]| {
+        let to = recipients(texts);
+        expecting(|e| e.envelope.forward_paths = to)
+    };
+    // Latin and Cyrillic letters that look the same, in the domain.
+    let homoglyph = "bob@\u{435}xample.net";
+    let composed = |p: &mut Payload| {
+        p.envelope =
+            Envelope::new("jo@example.org", recipients(&["jos\u{e9}@example.com"]), BodyType::SevenBit, true).unwrap();
+    };
+    let mut decomposed = signed_for(composed);
+    decomposed["payload"]["envelope"]["forward_paths"][0] = json!("jose\u{301}@example.com");
+    let as_composed = || {
+        let mut payload = payload();
+        composed(&mut payload);
+        expecting(|e| e.envelope = payload.envelope)
+    };
+    vec![
+        ("recipient-removed", "payload", "a recipient fewer", good(), to(&["ann@example.com"])),
+        (
+            "recipient-homoglyph",
+            "payload",
+            "a recipient whose domain looks the same",
+            good(),
+            to(&["ann@example.com", homoglyph]),
+        ),
+        (
+            "recipient-case",
+            "payload",
+            "another case of a local part",
+            good(),
+            to(&["Ann@example.com", "bob@example.net"]),
+        ),
+        ("local-part-composed", "ok", "a composed local part", signed_for(composed), as_composed()),
+        ("local-part-decomposed", "payload", "the same local part decomposed", decomposed, as_composed()),
+        ("parameter-body", "payload", "another BODY", good(), expecting(|e| e.envelope.body = BodyType::EightBitMime)),
+        ("parameter-smtputf8", "payload", "with SMTPUTF8", good(), expecting(|e| e.envelope.smtputf8 = true)),
+        (
+            "sender",
+            "payload",
+            "another sender",
+            good(),
+            expecting(|e| e.envelope.reverse_path = "ann@example.org".into()),
+        ),
+        ("sender-null", "payload", "without a sender", good(), expecting(|e| e.envelope.reverse_path = String::new())),
+    ]
+}
+
+fn other_rows() -> Vec<Row> {
+    let upstream = |host: &str, login: &str| expecting(|e| e.upstream = Some((host.to_owned(), login.to_owned())));
+    let signature = good()["signature"].as_str().unwrap().to_owned();
+    let other = if signature.starts_with('A') { "B" } else { "A" };
+    let altered = edited("/signature", json!(format!("{other}{}", &signature[1..])));
+    let hash = json!(Hash(flipped([0; 32])));
+    vec![
+        ("upstream", "ok", "for this provider", good(), upstream("smtp.example.org", "jo@example.org")),
+        ("upstream-login", "payload", "another login", good(), upstream("smtp.example.org", "ann@example.org")),
+        ("upstream-host", "payload", "another host", good(), upstream("smtp.example.com", "jo@example.org")),
+        ("other-hold", "payload", "of another hold", good(), expecting(|e| e.hold = Some("h2".into()))),
+        ("schema-older", "schema", "written under an older schema", edited("/payload/schema", json!("0")), expected()),
+        ("signature-octet", "signature", "an octet of the signature changed", altered, expected()),
+        (
+            "ledger-hash",
+            "signature",
+            "moved to another entry of the ledger",
+            edited("/ledger_head/hash", hash),
+            expected(),
+        ),
+        (
+            "later-expiry",
+            "payload",
+            "made to live longer",
+            edited("/payload/expiry", json!((EXPIRY + 1).to_string())),
+            expected(),
+        ),
+        (
+            "later-expiry-rehashed",
+            "signature",
+            "made to live longer, and the payload's hash made to fit",
+            rehashed(|p| p.expiry += 1),
+            expected(),
+        ),
     ]
 }
 
@@ -373,6 +525,8 @@ fn verdict(vector: &Vector) -> String {
         approver: Some(&e.approver),
         at: Some(e.at.parse().unwrap()),
         spent: e.spent,
+        hold: e.hold.as_deref(),
+        upstream: e.upstream.as_ref().map(|(host, login)| (host.as_str(), login.as_str())),
         ..Expect::new(e.action)
     };
     let json = serde_json::to_vec(&vector.receipt).unwrap();

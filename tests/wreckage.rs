@@ -1,7 +1,7 @@
 //! What is left after a crash, and while a provider is away.
 //!
 //! Builds with debug assertions die at named places (`TOLLGATE_FAILPOINT`, see
-//! `src/outbox/failpoint.rs`); elsewhere the process is killed from outside.
+//! `src/store/failpoint.rs`); elsewhere the process is killed from outside.
 
 use std::time::Duration;
 

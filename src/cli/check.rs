@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::exit::{Exit, Failure, Outcome};
 use super::{Globals, show};
 use crate::config::{
-    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, TlsMode, certs,
+    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, SentCopy, TlsMode, certs,
 };
-use crate::gateway::control::SOCKET;
+use crate::gateway::control::{Request, SOCKET};
 use crate::lane::LanePreset;
 use crate::outbox::IDENTITY_FILE;
+use crate::store::redb::DATABASE_FILE;
 
 pub(super) fn run(globals: &Globals) -> Outcome {
     let config = globals.load()?;
@@ -26,11 +27,13 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         ports(&config, &mut notes, &mut problems);
     }
     identity(&config, &mut notes, &mut problems);
+    let lengths = lengths(&config, running, &mut notes);
     let report = json!({
         "ok": problems.is_empty(),
         "file": file,
         "running": running,
         "state_dir": config.state_dir,
+        "witness_file": config.witness_file,
         "certificate": certificate,
         "hostname": config.hostname,
         "listen": listeners(&config),
@@ -42,7 +45,11 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         "max_message_bytes": config.max_message_bytes,
         "max_recipients": config.max_recipients,
         "max_holds_per_key": config.max_holds_per_key,
+        "max_holds": config.max_holds,
+        "max_held_bytes_per_key": config.max_held_bytes_per_key,
+        "max_held_bytes": config.max_held_bytes,
         "thresholds": config.thresholds,
+        "lengths": lengths,
         "accounts": config.accounts.iter().map(account_json).collect::<Vec<_>>(),
         "notes": notes,
         "problems": problems,
@@ -135,6 +142,33 @@ fn ports(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<String>) {
     }
 }
 
+/// Accounts whose provider told lengths of messages that aren't true. Where
+/// there is no state yet nothing is known, and none is made.
+fn lengths(config: &Config, running: bool, notes: &mut Vec<String>) -> Value {
+    if !running && !config.state_dir.join(DATABASE_FILE).exists() {
+        return json!([]);
+    }
+    let answer = match super::gate::ask(config.clone(), Request::Lengths) {
+        Ok(mut answer) => answer["lengths"].take(),
+        Err(e) => {
+            notes.push(format!("what the state knows of the providers can't be read: {}", e.message));
+            return json!([]);
+        }
+    };
+    for one in answer.as_array().map(Vec::as_slice).unwrap_or_default() {
+        let mark = &one["mark"];
+        notes.push(format!(
+            "{}: the provider's RFC822.SIZE was not the length of {} new messages, and bodies changed their length \
+             {} times, last on {}: true lengths are sent",
+            show::text(&one["account"]),
+            mark["sizes"],
+            mark["bodies"],
+            mark["last"].as_i64().map_or_else(|| "-".to_owned(), show::time),
+        ));
+    }
+    answer
+}
+
 /// Where the signing key lies, and what that means.
 fn identity(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<String>) {
     let path = config.state_dir.join(IDENTITY_FILE);
@@ -154,6 +188,14 @@ fn notes(config: &Config) -> Vec<String> {
     if config.listen.web.is_empty() {
         notes
             .push("listen.web is empty: there is no approval page, so nothing that is held can be approved".to_owned());
+    }
+    if let Some(notify) = &config.notify {
+        for url in notify.webhook.iter().chain(&notify.ntfy) {
+            notes.push(format!("{} is told how many messages wait, and nothing else", url.authority));
+        }
+        if let Some(program) = notify.command.first() {
+            notes.push(format!("{program} is run with the number of messages that wait"));
+        }
     }
     for account in &config.accounts {
         match &account.provider {
@@ -196,6 +238,14 @@ fn hold_name(mode: HoldMode) -> &'static str {
     }
 }
 
+fn sent_name(sent: SentCopy) -> &'static str {
+    match sent {
+        SentCopy::Provider => "provider",
+        SentCopy::Append => "append",
+        SentCopy::Off => "off",
+    }
+}
+
 fn preset_name(preset: LanePreset) -> &'static str {
     match preset {
         LanePreset::Calm => "calm",
@@ -223,6 +273,7 @@ fn account_json(account: &AccountConfig) -> Value {
         "authserv": account.authserv,
         "poll_seconds": account.poll.as_secs(),
         "connections": account.connections,
+        "sent": sent_name(account.sent),
     });
     match &account.provider {
         Provider::Embedded => value["provider"] = json!("embedded"),

@@ -35,6 +35,17 @@ pub(super) enum HeldCommand {
         #[arg(long, value_name = "FILE")]
         message: Option<PathBuf>,
     },
+    /// Hold one again whose outcome is unknown; it needs a new approval
+    ///
+    /// Nobody knows whether the provider took it: look into Sent, or ask a
+    /// recipient, before you do this.
+    Resend {
+        /// The id
+        id: String,
+        /// I know that it may arrive a second time
+        #[arg(long, required = true)]
+        it_may_arrive_twice: bool,
+    },
     /// Deny one; its submitter is told
     Deny {
         /// The id
@@ -64,6 +75,12 @@ pub(super) fn run(globals: &Globals, command: HeldCommand) -> Outcome {
             if path.as_os_str() != "-" {
                 super::print(globals, &answer, shown);
             }
+        }
+        HeldCommand::Resend { id, it_may_arrive_twice: _ } => {
+            let answer = gate::ask(config, Request::HeldResend { id })?;
+            super::print(globals, &answer, |v| {
+                format!("held again as {}; it waits for an approval of its own", show::text(&v["id"]))
+            });
         }
         HeldCommand::Deny { id, reason } => {
             let answer = gate::ask(config, Request::HeldDeny { id, reason })?;

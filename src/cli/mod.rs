@@ -22,6 +22,7 @@ pub mod exit;
 mod explain;
 mod gate;
 mod held;
+mod identity;
 mod init;
 mod key;
 mod ledger;
@@ -108,6 +109,9 @@ enum Command {
     /// The numbered, hash-chained record of everything that was decided
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// The key that receipts are signed with
+    #[command(subcommand)]
+    Identity(identity::IdentityCommand),
     /// Say why a message is in its lane
     Explain(explain::ExplainArgs),
     /// Put mail from before Tollgate into lanes
@@ -157,6 +161,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Held(command)) => held::run(globals, command),
         Some(Command::Receipt(command)) => receipt::run(globals, command),
         Some(Command::Ledger(command)) => ledger::run(globals, command),
+        Some(Command::Identity(command)) => identity::run(globals, command),
         Some(Command::Explain(args)) => explain::run(globals, args),
         Some(Command::Backfill(args)) => backfill::run(globals, args),
         Some(Command::Corrections(command)) => corrections::run(globals, command),

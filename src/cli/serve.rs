@@ -137,6 +137,7 @@ pub(super) fn start_failure(error: StartError) -> Failure {
     match error {
         StartError::Core(e) => super::gate::core_failure(e),
         StartError::Store(e) => super::gate::core_failure(e.into()),
+        StartError::Recover(_) => Failure::new(Exit::Io, "state", error),
         StartError::Cert(e) => Failure::new(Exit::Config, "certificate", e),
         StartError::Listen { .. } => Failure::new(Exit::Unavailable, "listen", error),
         StartError::Provider(_) => Failure::new(Exit::Unavailable, "provider", error),

@@ -8,7 +8,7 @@ use super::sections::{PRESETS, loopback_host};
 use super::table::{Found, Origin, Section};
 use super::{
     AccountConfig, EMBEDDED_ADDRESS, EMBEDDED_AUTHSERV, Endpoint, HoldMode, LanePreset, MIN_CONNECTIONS, Network,
-    Provider, SecretSource, TlsMode, files,
+    Provider, SecretSource, SentCopy, TlsMode, files,
 };
 use crate::mail::address::Address;
 
@@ -50,6 +50,7 @@ pub(super) fn embedded_account(lanes: LanePreset) -> AccountConfig {
         authserv: vec![EMBEDDED_AUTHSERV.to_owned()],
         poll: DEFAULT_POLL,
         connections: DEFAULT_CONNECTIONS,
+        sent: SentCopy::Append,
     }
 }
 
@@ -95,10 +96,16 @@ fn account(
         .whole("connections", MIN_CONNECTIONS as u64..=MAX_CONNECTIONS)
         .map_or(DEFAULT_CONNECTIONS, |f| usize::try_from(f.value).unwrap_or(DEFAULT_CONNECTIONS));
     let lanes = table.word("lanes", &PRESETS).map_or(preset, |f| f.value);
+    let kinds = [("provider", SentCopy::Provider), ("append", SentCopy::Append), ("off", SentCopy::Off)];
+    let usual = match &provider {
+        Some(Provider::Network(network)) => SentCopy::of(&network.smtp.host),
+        Some(Provider::Embedded) | None => SentCopy::Append,
+    };
+    let sent = table.word("sent", &kinds).map_or(usual, |f| f.value);
     table.finish();
     let (address, _) = address?;
     let aliases = aliases.into_iter().map(|(a, _)| a).collect();
-    Some(AccountConfig { address, aliases, provider: provider?, lanes, timezone, authserv, poll, connections })
+    Some(AccountConfig { address, aliases, provider: provider?, lanes, timezone, authserv, poll, connections, sent })
 }
 
 fn parse_address(table: &Section<'_, '_>, found: Found<String>) -> Option<(Address, Origin)> {

@@ -15,6 +15,7 @@ pub mod certs;
 mod der;
 mod files;
 mod load;
+mod notify;
 pub mod private;
 mod problems;
 mod sections;
@@ -23,8 +24,9 @@ mod table;
 pub use load::{Env, FILE_NAME, Overrides, load, locate, parse, process_env, user_file, user_state};
 pub use problems::{Problem, Problems};
 pub use sections::{
-    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS,
-    DEFAULT_RECEIPT_TTL, DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host, web_host,
+    DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HELD_BYTES, DEFAULT_MAX_HELD_BYTES_PER_KEY, DEFAULT_MAX_HOLDS,
+    DEFAULT_MAX_HOLDS_PER_KEY, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_RECIPIENTS, DEFAULT_RECEIPT_TTL,
+    DEFAULT_SUBMISSIONS_PORT, DEFAULT_WEB_PORT, loopback_host, web_host,
 };
 
 /// The address that the embedded provider's account must have.
@@ -37,6 +39,9 @@ pub const EMBEDDED_AUTHSERV: &str = "mx.example.org";
 pub struct Config {
     /// Where durable state lives.
     pub state_dir: PathBuf,
+    /// A file outside `state_dir` that tells a restored backup from the state
+    /// that was left.
+    pub witness_file: PathBuf,
     /// Where first-start certificates live.
     pub certs_dir: PathBuf,
     /// The host name in links, greetings and Message-IDs of our own mail.
@@ -64,8 +69,16 @@ pub struct Config {
     pub max_holds_per_key: usize,
     /// What one agent key may use up.
     pub agent: AgentLimits,
+    /// Most open holds of all agents.
+    pub max_holds: usize,
+    /// Most octets of one key's open holds.
+    pub max_held_bytes_per_key: u64,
+    /// Most octets of all agents' open holds.
+    pub max_held_bytes: u64,
     /// Thresholds of the rule.
     pub thresholds: Thresholds,
+    /// Who is told that something waits.
+    pub notify: Option<Notify>,
     /// The accounts, at least one.
     pub accounts: Vec<AccountConfig>,
 }
@@ -145,6 +158,28 @@ pub enum HoldMode {
     All,
 }
 
+/// Who is told, outside of mail, how many messages wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Gets `{"waiting": N}` by POST.
+    pub webhook: Option<NotifyUrl>,
+    /// Gets a line of text by POST, as ntfy takes it.
+    pub ntfy: Option<NotifyUrl>,
+    /// A program and its arguments; the line of text follows.
+    pub command: Vec<String>,
+}
+
+/// Where a notification goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyUrl {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// Host and port as they stand in the URL.
+    pub authority: String,
+    /// Path and query.
+    pub path: String,
+}
+
 /// One account.
 #[derive(Debug, Clone)]
 pub struct AccountConfig {
@@ -165,6 +200,30 @@ pub struct AccountConfig {
     /// Most connections to the IMAP server at a time, the watching one
     /// included; at least [`MIN_CONNECTIONS`].
     pub connections: usize,
+    /// Who puts what was held and is sent into Sent.
+    pub sent: SentCopy,
+}
+
+/// Who puts a message that was held, and is sent, into the Sent mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentCopy {
+    /// The provider does it with every message that it takes.
+    Provider,
+    /// The gateway, once.
+    Append,
+    /// Nobody but the client that submitted.
+    Off,
+}
+
+impl SentCopy {
+    /// What is right for a submission server where nothing is said: Google
+    /// and Microsoft keep a copy of what they send.
+    pub fn of(host: &str) -> SentCopy {
+        const KEEPERS: [&str; 5] = ["gmail.com", "googlemail.com", "office365.com", "outlook.com", "hotmail.com"];
+        let host = host.to_ascii_lowercase();
+        let keeps = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if KEEPERS.into_iter().any(keeps) { SentCopy::Provider } else { SentCopy::Append }
+    }
 }
 
 impl AccountConfig {

@@ -1,7 +1,7 @@
 //! Each section of the file into its typed values, with the rules between them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::account;
@@ -16,7 +16,15 @@ pub const DEFAULT_MAX_RECIPIENTS: usize = 100;
 /// Default of `[limits] agent_bytes_per_day` (200 MiB).
 const DEFAULT_AGENT_BYTES_PER_DAY: u64 = 200 * 1024 * 1024;
 /// Default of `[limits] agent_commands_per_minute`.
-const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 3000;
+const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 60_000;
+/// Default of `[limits] max_holds`.
+pub const DEFAULT_MAX_HOLDS: usize = 10_000;
+/// Default of `[limits] max_held_bytes_per_key` (200 MiB).
+pub const DEFAULT_MAX_HELD_BYTES_PER_KEY: u64 = 200 * 1024 * 1024;
+/// Default of `[limits] max_held_bytes` (2 GiB).
+pub const DEFAULT_MAX_HELD_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Greatest value of both (1 TiB).
+const MOST_HELD_BYTES: u64 = 1024 * 1024 * 1024 * 1024;
 /// Default of `[limits] max_holds_per_key`.
 pub const DEFAULT_MAX_HOLDS_PER_KEY: usize = 20;
 /// Default of `[hold] ttl_hours`.
@@ -42,6 +50,8 @@ pub(super) const PRESETS: [(&str, LanePreset); 4] = [
 pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let state_dir = state_dir(&mut top, env);
     let certs_dir = top.path("certs_dir").map(|f| f.value).or_else(|| state_dir.as_ref().map(|d| d.join("certs")));
+    let witness_file = top.path("witness_file").map(|f| f.value).or_else(|| state_dir.as_deref().map(witness_beside));
+    outside(&top, state_dir.as_deref(), witness_file.as_deref());
     let hostname = hostname(&mut top);
     let listen = listen(top.section("listen"));
     let tls = tls(top.section("tls"));
@@ -51,6 +61,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let (hold, hold_ttl, receipt_ttl) = hold(top.section("hold"));
     let limits = limits(top.section("limits"));
     let thresholds = rule(top.section("rule"));
+    let notify = super::notify::notify(top.section("notify"), approval);
     let preset = lanes(top.section("lanes"));
     let tables = top.sections("account");
     if tables.is_empty() {
@@ -61,6 +72,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     top.finish();
     Some(Config {
         state_dir: state_dir?,
+        witness_file: witness_file?,
         certs_dir: certs_dir?,
         hostname,
         listen,
@@ -70,13 +82,33 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
         hold: hold?,
         hold_ttl,
         receipt_ttl,
-        max_message_bytes: limits.0,
-        max_recipients: limits.1,
-        max_holds_per_key: limits.2,
-        agent: limits.3,
+        max_message_bytes: limits.message_bytes,
+        max_recipients: limits.recipients,
+        max_holds_per_key: limits.holds_per_key,
+        max_holds: limits.holds,
+        max_held_bytes_per_key: limits.held_bytes_per_key,
+        max_held_bytes: limits.held_bytes,
+        agent: limits.agent,
         thresholds,
+        notify,
         accounts,
     })
+}
+
+/// `tollgate.witness` beside the state folder `tollgate`.
+fn witness_beside(state_dir: &Path) -> PathBuf {
+    let mut name = state_dir.file_name().unwrap_or_default().to_owned();
+    name.push(".witness");
+    state_dir.with_file_name(name)
+}
+
+/// A witness that is backed up with the state sees no restore.
+fn outside(top: &Section<'_, '_>, state_dir: Option<&Path>, witness: Option<&Path>) {
+    if let (Some(state), Some(witness)) = (state_dir, witness)
+        && witness.starts_with(state)
+    {
+        top.source().note(None, "witness_file", "must be outside state_dir: it tells a restored state_dir");
+    }
 }
 
 fn state_dir(top: &mut Section<'_, '_>, env: &Env) -> Option<PathBuf> {
@@ -286,22 +318,36 @@ fn hold(mut table: Section<'_, '_>) -> (Option<HoldMode>, Duration, Duration) {
     (mode, ttl, receipt)
 }
 
-fn limits(mut table: Section<'_, '_>) -> (u64, usize, usize, AgentLimits) {
-    let bytes = table.whole("max_message_bytes", 64 * 1024..=1024 * 1024 * 1024);
-    let bytes = bytes.map_or(DEFAULT_MAX_MESSAGE_BYTES, |f| f.value);
+/// `[limits]`.
+struct Limits {
+    message_bytes: u64,
+    recipients: usize,
+    holds_per_key: usize,
+    holds: usize,
+    held_bytes_per_key: u64,
+    held_bytes: u64,
+    agent: AgentLimits,
+}
+
+fn limits(mut table: Section<'_, '_>) -> Limits {
+    let mut octets = |key, default: u64, range| table.whole(key, range).map_or(default, |f| f.value);
+    let message_bytes = octets("max_message_bytes", DEFAULT_MAX_MESSAGE_BYTES, 64 * 1024..=1024 * 1024 * 1024);
+    let held_bytes_per_key =
+        octets("max_held_bytes_per_key", DEFAULT_MAX_HELD_BYTES_PER_KEY, 64 * 1024..=MOST_HELD_BYTES);
+    let agent = AgentLimits {
+        bytes_per_day: octets("agent_bytes_per_day", DEFAULT_AGENT_BYTES_PER_DAY, 1..=MOST_HELD_BYTES),
+        commands_per_minute: octets("agent_commands_per_minute", DEFAULT_AGENT_COMMANDS_PER_MINUTE, 1..=1_000_000),
+    };
+    let held_bytes = octets("max_held_bytes", DEFAULT_MAX_HELD_BYTES, 64 * 1024..=MOST_HELD_BYTES);
     let mut count = |key, default: usize, most: u64| {
         // The range ends far below what a usize holds.
         table.whole(key, 1..=most).map_or(default, |f| usize::try_from(f.value).unwrap_or(default))
     };
     let recipients = count("max_recipients", DEFAULT_MAX_RECIPIENTS, 10_000);
-    let holds = count("max_holds_per_key", DEFAULT_MAX_HOLDS_PER_KEY, 10_000);
-    let mut whole = |key, default: u64, most: u64| table.whole(key, 1..=most).map_or(default, |f| f.value);
-    let agent = AgentLimits {
-        bytes_per_day: whole("agent_bytes_per_day", DEFAULT_AGENT_BYTES_PER_DAY, 1 << 40),
-        commands_per_minute: whole("agent_commands_per_minute", DEFAULT_AGENT_COMMANDS_PER_MINUTE, 1_000_000),
-    };
+    let holds_per_key = count("max_holds_per_key", DEFAULT_MAX_HOLDS_PER_KEY, 10_000);
+    let holds = count("max_holds", DEFAULT_MAX_HOLDS, 1_000_000);
     table.finish();
-    (bytes, recipients, holds, agent)
+    Limits { message_bytes, recipients, holds_per_key, holds, held_bytes_per_key, held_bytes, agent }
 }
 
 /// The keys of `[rule]`.
@@ -374,6 +420,7 @@ impl Config {
         let free: Vec<SocketAddr> = vec![(Ipv4Addr::LOCALHOST, 0).into()];
         Config {
             state_dir: folder.join("state"),
+            witness_file: folder.join("state.witness"),
             certs_dir: folder.join("certs"),
             hostname: "localhost".to_owned(),
             listen: Listen {
@@ -398,7 +445,11 @@ impl Config {
                 bytes_per_day: DEFAULT_AGENT_BYTES_PER_DAY,
                 commands_per_minute: DEFAULT_AGENT_COMMANDS_PER_MINUTE,
             },
+            max_holds: DEFAULT_MAX_HOLDS,
+            max_held_bytes_per_key: DEFAULT_MAX_HELD_BYTES_PER_KEY,
+            max_held_bytes: DEFAULT_MAX_HELD_BYTES,
             thresholds: Thresholds::default(),
+            notify: None,
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }
     }

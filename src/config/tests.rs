@@ -49,6 +49,10 @@ fn the_shipped_file_works_and_says_every_default() {
     assert_eq!(config.max_recipients, least.max_recipients);
     assert_eq!(config.max_holds_per_key, least.max_holds_per_key);
     assert_eq!(config.agent, least.agent);
+    assert_eq!(config.max_holds, least.max_holds);
+    assert_eq!(config.max_held_bytes_per_key, least.max_held_bytes_per_key);
+    assert_eq!(config.max_held_bytes, least.max_held_bytes);
+    assert_eq!(config.witness_file, Path::new("/etc/tollgate/state.witness"));
     assert_eq!((config.hold, config.hold_ttl, config.receipt_ttl), (least.hold, least.hold_ttl, least.receipt_ttl));
     assert_eq!(config.accounts[0].poll, least.accounts[0].poll);
     assert_eq!(least.accounts[0].lanes, LanePreset::Calm);
@@ -141,6 +145,13 @@ fn values_of_the_wrong_kind_are_refused_with_the_right_one() {
         ("[web]\nurl = \"http://localhost:3480/\"", "without a slash"),
         ("[web]\nurl = \"http://example.org\"", "must name localhost"),
         ("[tls]\ncert = \"/etc/hostname\"", "needs `tls.key` beside it"),
+        (
+            "[approval]\nrequire = \"link\"\n[notify]\nntfy = \"https://ntfy.sh/x\"",
+            "can't be used with approval.require = \"link\"",
+        ),
+        ("[notify]\nwebhook = \"http://example.org/\"", "without TLS only this machine may be told"),
+        ("[notify]\nntfy = \"ntfy.sh/x\"", "must start with https://"),
+        ("[notify]\ncommand = []", "needs a program"),
         ("lanes = 1", "write it as [section]"),
     ] {
         let message = refused(&format!("state_dir = \"s\"\n{line}\n{}", &LEAST[16..]));
@@ -193,6 +204,33 @@ fn a_provider_on_the_network_gets_the_usual_ports_and_names() {
     let config = read(&text).unwrap();
     let Provider::Network(n) = &config.accounts[0].provider else { panic!() };
     assert_eq!((n.imap.port, n.smtp.port, n.smtp_user.as_str()), (143, 587, "jo"));
+}
+
+#[test]
+fn the_copy_in_sent_is_the_provider_s_where_it_keeps_one() {
+    let of = |text: &str| read(text).unwrap().accounts[0].sent;
+    assert_eq!((of(LEAST), of(REAL)), (SentCopy::Append, SentCopy::Append));
+    for (host, sent) in [
+        ("smtp.gmail.com", SentCopy::Provider),
+        ("smtp.office365.com", SentCopy::Provider),
+        ("SMTP-mail.Outlook.com", SentCopy::Provider),
+        ("notgmail.com", SentCopy::Append),
+        ("smtp.gmail.com.example.org", SentCopy::Append),
+    ] {
+        assert_eq!(SentCopy::of(host), sent, "{host}");
+    }
+    assert_eq!(of(&format!("{REAL}sent = \"off\"\n")), SentCopy::Off);
+    assert!(refused(&format!("{REAL}sent = \"on\"\n")).contains("is none of \"provider\", \"append\", \"off\""));
+}
+
+#[test]
+fn whoever_is_told_that_something_waits_is_named() {
+    assert_eq!(read(LEAST).unwrap().notify, None);
+    let text = "[notify]\nwebhook = \"https://hooks.example.com/x\"\ncommand = [\"notify-send\", \"Tollgate\"]\n";
+    let notify = read(&format!("{LEAST}{text}")).unwrap().notify.unwrap();
+    let webhook = notify.webhook.unwrap();
+    assert_eq!((webhook.endpoint.host.as_str(), webhook.endpoint.port), ("hooks.example.com", 443));
+    assert_eq!((notify.ntfy, notify.command.len()), (None, 2));
 }
 
 #[test]

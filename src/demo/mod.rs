@@ -18,11 +18,9 @@ mod disk;
 mod frame;
 mod imap;
 mod labels;
-mod mime;
 mod samples;
 mod smtp;
 mod state;
-mod structure;
 
 #[cfg(test)]
 mod tests;

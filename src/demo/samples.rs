@@ -78,7 +78,7 @@ pub(crate) fn seed(user: &mut User, now: i64) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::mime::Part;
+    use crate::mail::parts::Part;
 
     const NOW: i64 = 1_790_000_000;
 

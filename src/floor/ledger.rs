@@ -130,6 +130,25 @@ pub enum Event {
         /// Who acknowledged.
         approver: String,
     },
+    /// The state turned out to be that of a restored backup; what was open in
+    /// it is unknown now.
+    Restored {
+        /// The head that was witnessed outside the state, `N:HASH`; empty
+        /// where the witness is gone.
+        witnessed: String,
+        /// How many holds were open.
+        #[serde(with = "text::decimal")]
+        open: u64,
+    },
+    /// The gateway signs with another key from now on.
+    SigningKey {
+        /// Id of the key before.
+        retired: String,
+        /// Id of the new key.
+        key: String,
+        /// The new public key, as in `identity.pub`.
+        public: String,
+    },
     /// A key was made.
     KeyAdded {
         /// The account.
@@ -195,7 +214,9 @@ impl Event {
             | Event::Failed { hold, .. }
             | Event::Unknown { hold, .. }
             | Event::Reheld { hold, .. } => Some(hold),
-            Event::KeyAdded { .. }
+            Event::Restored { .. }
+            | Event::SigningKey { .. }
+            | Event::KeyAdded { .. }
             | Event::KeyRevoked { .. }
             | Event::GrantsChanged { .. }
             | Event::PinSet { .. }

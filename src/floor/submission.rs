@@ -5,6 +5,8 @@
 //!  │ deny / expire / withdraw            │ nothing sent: for good → failed, for now → approved
 //!  ▼                                     │ 4yz at the dot → approved    5yz at the dot → failed
 //! denied, expired, withdrawn             └ no answer, lost after the dot, crash → unknown
+//!
+//! held, approved, sending ──a backup was restored──▶ unknown
 //! ```
 //!
 //! Promises: [`step`] is total and knows no other arrow. `sent`, `failed`,
@@ -114,10 +116,13 @@ pub enum Transition {
     DotRefused(Refusal),
     /// The final dot may have been written and no answer is known.
     NoAnswer,
+    /// The state is that of a restored backup: whatever is open in it may have
+    /// been decided or sent since.
+    Restored,
 }
 
 /// Every transition.
-pub const TRANSITIONS: [Transition; 11] = [
+pub const TRANSITIONS: [Transition; 12] = [
     Transition::Approve,
     Transition::Deny,
     Transition::Expire,
@@ -129,6 +134,7 @@ pub const TRANSITIONS: [Transition; 11] = [
     Transition::DotRefused(Refusal::ForNow),
     Transition::DotRefused(Refusal::ForGood),
     Transition::NoAnswer,
+    Transition::Restored,
 ];
 
 /// A transition that the state doesn't have.
@@ -155,6 +161,7 @@ pub fn step(state: State, transition: Transition) -> Result<State, Illegal> {
             Refusal::ForGood => State::Failed,
         }),
         (State::Sending, Transition::NoAnswer) => Ok(State::Unknown),
+        (State::Held | State::Approved | State::Sending, Transition::Restored) => Ok(State::Unknown),
         (state, transition) => Err(Illegal { state, transition }),
     }
 }
@@ -169,16 +176,16 @@ mod tests {
         // TRANSITIONS; '.' is illegal, else the first letters of the new state.
         #[rustfmt::skip]
         let table = [
-            // approve deny   expire  withdr  claim   250     not-now not-ever dot-4yz dot-5yz silence
-            ["appr",   "deni", "expi", "with", ".",    ".",    ".",    ".",     ".",    ".",    "."],    // held
-            [".",      ".",    ".",    ".",    "send", ".",    ".",    ".",     ".",    ".",    "."],    // approved
-            [".",      ".",    ".",    ".",    ".",    "sent", "appr", "fail",  "appr", "fail", "unkn"], // sending
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // sent
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // failed
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // unknown
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // denied
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // expired
-            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    "."],    // withdrawn
+            // approve deny   expire  withdr  claim   250     not-now not-ever dot-4yz dot-5yz silence  restored
+            ["appr",   "deni", "expi", "with", ".",    ".",    ".",    ".",     ".",    ".",    ".", "unkn"],    // held
+            [".",      ".",    ".",    ".",    "send", ".",    ".",    ".",     ".",    ".",    ".", "unkn"],    // approved
+            [".",      ".",    ".",    ".",    ".",    "sent", "appr", "fail",  "appr", "fail", "unkn", "unkn"], // sending
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // sent
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // failed
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // unknown
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // denied
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // expired
+            [".",      ".",    ".",    ".",    ".",    ".",    ".",    ".",     ".",    ".",    ".", "."],    // withdrawn
         ];
         for (state, row) in STATES.into_iter().zip(table) {
             for (transition, cell) in TRANSITIONS.into_iter().zip(row) {

@@ -87,6 +87,12 @@ pub enum Request {
         /// Told to the submitter.
         reason: String,
     },
+    /// Hold the octets of an unknown outcome again, under a new id that needs
+    /// an approval of its own: the new hold.
+    HeldResend {
+        /// The id of the unknown one.
+        id: String,
+    },
     /// The receipt of an approved hold, as [`crate::floor::receipt::Receipt`].
     ReceiptExport {
         /// The hold's id.
@@ -106,6 +112,9 @@ pub enum Request {
         /// At most so many.
         limit: usize,
     },
+    /// Sign with a new key from now on: `{keys: […]}`, the public keys that
+    /// receipts verify under, the new one first.
+    IdentityRotate,
     /// Set the approver's PIN.
     PinSet {
         /// The account's address.
@@ -144,6 +153,9 @@ pub enum Request {
         /// Only say what would go where.
         dry_run: bool,
     },
+    /// Accounts whose provider told lengths that aren't true: `{lengths:
+    /// [{account, mark}]}`.
+    Lengths,
     /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
     /// Sync with the provider, then what the mirror of its INBOX holds:
@@ -302,10 +314,17 @@ impl ControlError {
             ControlError::Hold(e) => match e {
                 HoldError::NotFound => names::NO_HOLD,
                 HoldError::NoAccount => names::NO_ACCOUNT,
-                HoldError::Illegal(_) | HoldError::KeyRevoked | HoldError::Again(_) | HoldError::TooMany(_) => {
-                    names::STATE
+                HoldError::Illegal(_)
+                | HoldError::KeyRevoked
+                | HoldError::Again(_)
+                | HoldError::TooMany(_)
+                | HoldError::TooManyOctets(_)
+                | HoldError::Crowded
+                | HoldError::NeverFits(_)
+                | HoldError::LostLease => names::STATE,
+                HoldError::Store(_) | HoldError::Random(_) | HoldError::Witness(_) | HoldError::Identity(_) => {
+                    names::IO
                 }
-                HoldError::Store(_) | HoldError::Random(_) => names::IO,
             },
             ControlError::Passkey(e) => match e {
                 PasskeyError::NotFound => names::NO_PASSKEY,

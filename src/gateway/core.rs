@@ -109,8 +109,7 @@ impl Core {
         let outbox = Arc::new(Outbox::new(config.clone(), store.clone(), accounts.clone())?);
         accounts.ensure_demo_keys().await?;
         ensure_demo_pin(&config, store.as_ref()).await?;
-        publish(&config.state_dir.join(PUBLIC_KEY_FILE), &outbox)?;
-        Ok(Core {
+        let core = Core {
             config,
             store,
             accounts,
@@ -120,7 +119,14 @@ impl Core {
             locate: Arc::default(),
             face: Arc::default(),
             mirror: Arc::default(),
-        })
+        };
+        core.publish()?;
+        Ok(core)
+    }
+
+    /// Writes the public keys beside the identity.
+    pub fn publish(&self) -> Result<(), CoreError> {
+        publish(&self.config.state_dir.join(PUBLIC_KEY_FILE), &self.outbox)
     }
 }
 

@@ -4,10 +4,15 @@
 //! port stops the start; what is started here is ended here. Doesn't know:
 //! any protocol.
 
+mod arrivals;
 pub mod control;
 pub mod core;
 mod listen;
 mod notices;
+mod notify;
+mod outbox_view;
+mod reports;
+mod sent;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -26,7 +31,7 @@ use crate::imap::mirror::{Mirror, Op};
 use crate::imap::pool::Pool;
 use crate::imap::timing::Timing;
 use crate::perceive::CorrespondentRecord;
-use crate::store::{Store, StoreError, Table, get_json, put_json, write};
+use crate::store::{Store, StoreError, Table, get_json, put_json, read, write};
 use crate::{imap, smtp, web};
 
 use self::core::{BackfillRequest, Core, CoreError};
@@ -46,6 +51,9 @@ pub enum StartError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What was under way can't be told.
+    #[error(transparent)]
+    Recover(#[from] crate::outbox::HoldError),
     /// The certificate.
     #[error(transparent)]
     Cert(#[from] CertError),
@@ -106,8 +114,11 @@ impl Gateway {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
         // Files that no hold names are left from submissions that got no 250.
-        let live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        let mut live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
+        live.extend(read(&*core.store, imap::parking::live_blobs)?);
         let swept = core.store.blobs().sweep(&live)?;
+        // Before anybody can decide: a restored backup must not look alive.
+        core.outbox.recover().await?;
         if swept > 0 {
             tracing::info!("{swept} files of unfinished submissions were removed");
         }
@@ -152,6 +163,7 @@ impl Gateway {
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());
+        tasks.spawn(notify::run(core.clone(), stopped.clone()));
         tasks.spawn(notices::run(core.clone(), mirrors.clone(), url, stopped.clone()));
 
         let imap_services = Arc::new(imap::session::Services {
@@ -167,11 +179,16 @@ impl Gateway {
             Box::pin(imap::console::serve(stream, account, faces.clone(), ended.clone()))
         }));
         let sent = person_sent(core.store.clone(), mirrors.clone());
+        for (account, mirror) in mirrors.iter().filter(|(_, m)| m.settings.stores_secret()) {
+            let (account, mirror) = (account.clone(), mirror.clone());
+            tasks.spawn(sent::run(core.clone(), account, mirror, sent.clone(), stopped.clone()));
+        }
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
             Arc::new(smtp::Services::new(config.clone(), accounts.clone(), outbox.clone(), store.clone(), sent));
         tasks.spawn(smtp::offer::run(smtp_services.clone(), stopped.clone()));
         let web_services = Arc::new(web::Services::new(config.clone(), store, outbox, accounts));
+        web_services.gate.open(Arc::new(arrivals::Views(mirrors.clone())));
         let acceptor = TlsAcceptor::from(tls);
         let (secure, upgraded) = (Begin::Tls(acceptor.clone()), Begin::StartTls(acceptor));
         for (listeners, begin) in

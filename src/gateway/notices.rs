@@ -1,40 +1,50 @@
-//! Notices that something waits for approval: local messages in the INBOX
-//! view of people.
+//! What people and agents are told about held mail, as local messages: a
+//! notice that something waits, a report of what wasn't sent, and the state
+//! of each submission in its agent's `Tollgate/Outbox`.
 //!
-//! Promises: a hold that waits is named by a notice until it is decided or a
-//! person dismisses it; all that waits of one agent's key is one notice; no
-//! octet of a notice goes to the provider. Doesn't know: what the held message
-//! says; the notice names recipients and subject only.
+//! Promises: one notice a key says how many of its messages wait, until they
+//! are decided or a person dismisses it; a failure or denial is reported once,
+//! to whoever submitted; no octet of any of it goes to the provider. Doesn't
+//! know: what held messages say; a notice names recipients and subject only.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
-use tokio::sync::broadcast::error::RecvError;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 
 use super::core::Core;
-use crate::account::{AccountId, Role};
+use super::{outbox_view, reports};
+use crate::account::{AccountId, KeyId};
 use crate::config::ApprovalMode;
-use crate::floor::digest::to_hex;
 use crate::floor::submission::State;
+use crate::imap::lanes::Place;
 use crate::imap::local::notice;
 use crate::imap::mirror::{Health, Mirror, Op, OpError};
+use crate::imap::ops::internaldate;
 use crate::imap::perceiving::now;
+use crate::imap::rows::LocalRow;
 use crate::outbox::Hold;
-use crate::store::{StoreError, Table, read, write};
+use crate::store::{StoreError, Table, get_json, put_json, read, write};
 use crate::web;
 
-/// Notices are compared with the holds this often, whatever was told.
+/// What is told is compared with the holds this often, whatever happened.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
-/// Recipients that a notice names.
+/// Between two comparisons at least.
+const GATHER: Duration = Duration::from_millis(20);
+/// And at most, however long the last one took.
+const MOST_GATHER: Duration = Duration::from_secs(2);
+/// Recipients of one message that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
-/// Recipients that a notice of several requests names of each.
-const RECIPIENTS_OF_ONE: usize = 3;
-/// What names of notices begin with.
-const PREFIX: &str = "hold/";
+/// Messages that a notice names.
+const MESSAGES_SHOWN: usize = 10;
+/// What names of notices that a key's messages wait begin with.
+const WAITS: &str = "wait/";
+/// What names of notices about one message begin with.
+const HOLD: &str = "hold/";
 
 /// The first part of links: the configured one, with the port that is really
 /// listened on where port 0 was configured.
@@ -45,7 +55,7 @@ pub(super) fn web_url(configured: &str, listening: Option<&SocketAddr>) -> Strin
     }
 }
 
-/// Keeps notices and holds together until told to stop.
+/// Keeps what is told and holds together until told to stop.
 pub(super) async fn run(
     core: Arc<Core>,
     mirrors: HashMap<AccountId, Arc<Mirror>>,
@@ -55,12 +65,22 @@ pub(super) async fn run(
     let mut events = core.outbox.events();
     let mut healths: Vec<watch::Receiver<Health>> = mirrors.values().map(|m| m.health()).collect();
     loop {
+        // What was told up to here is looked at now.
+        while !matches!(events.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
+        let began = Instant::now();
         for (account, mirror) in &mirrors {
             if *mirror.health().borrow() == Health::Live
                 && let Err(e) = compare(&core, account, mirror, &url).await
             {
                 tracing::warn!(%account, "notices: {e}");
             }
+        }
+        // Many holds at once are looked at together: looking takes no more
+        // than a third of the time.
+        let rest = (began.elapsed() * 2).clamp(GATHER, MOST_GATHER);
+        tokio::select! {
+            _ = stop.wait_for(|s| *s) => return,
+            () = tokio::time::sleep(rest) => {}
         }
         let healthy = async {
             let waits: Vec<_> = healths.iter_mut().map(|h| Box::pin(h.changed())).collect();
@@ -89,105 +109,125 @@ async fn any<F: Future + Unpin>(mut all: Vec<F>) {
 
 async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -> Result<(), OpError> {
     let holds = core.outbox.list(account).map_err(|e| OpError::Store(e.to_string()))?;
-    let waiting: Vec<&Hold> = holds.iter().filter(|h| matches!(h.state, State::Held | State::Unknown)).collect();
-    let groups = grouped(&waiting);
-    let wanted: BTreeSet<String> = groups.iter().map(|g| name_of_all(g)).collect();
-    let shown: BTreeSet<String> = {
-        let state = mirror.state();
-        state.locals.values().map(|l| l.row.name.clone()).filter(|n| n.starts_with(PREFIX)).collect()
-    };
-    for name in shown.difference(&wanted) {
-        let name = name.clone();
-        mirror.ask(|r| Op::RemoveLocalNamed(name, r)).await?;
+    notices(core, account, mirror, url, &holds).await?;
+    let host = &core.config.hostname;
+    let live = live_keys(core, account);
+    let told = reports::wanted(&holds, &live, now());
+    withdraw(mirror, reports::PREFIX, &told.iter().map(|h| reports::name(h)).collect()).await?;
+    for hold in told {
+        let name = reports::name(hold);
+        if has(mirror, &name) || seen(core, account, &name)?.is_some() {
+            continue;
+        }
+        post(mirror, reports::row(hold, host, url, now())).await?;
+        see(core, account, &name, &Announced::default()).await?;
     }
-    for group in groups {
-        let name = name_of_all(&group);
-        if shown.contains(&name) {
-            continue;
+    let rows = outbox_view::wanted(&holds, &live);
+    let names = rows.iter().map(|r| r.name.clone()).collect();
+    // The new state first: at no time does a submission seem to be gone.
+    for row in rows {
+        if !has(mirror, &row.name) {
+            post(mirror, row).await?;
         }
-        // One that a person dismissed comes back only with something new.
-        let stood = group.iter().any(|h| shown.contains(&name_of(h))) || shown.iter().any(|n| is_of_key(n, group[0]));
-        let mut is_new = false;
-        for hold in &group {
-            is_new |= !announced(core, account, &name_of(hold))?;
+    }
+    withdraw(mirror, outbox_view::PREFIX, &names).await
+}
+
+/// The agents' keys that can still look.
+fn live_keys(core: &Core, account: &AccountId) -> BTreeSet<KeyId> {
+    let keys = core.accounts.list_keys(Some(account));
+    keys.into_iter().filter(|k| k.revoked_at.is_none()).map(|k| k.id).collect()
+}
+
+fn has(mirror: &Mirror, name: &str) -> bool {
+    mirror.state().locals.values().any(|l| l.row.name == name)
+}
+
+async fn post(mirror: &Mirror, row: LocalRow) -> Result<(), OpError> {
+    mirror.ask(|r| Op::PostLocal(Box::new(row), r)).await
+}
+
+/// Takes away what begins with `prefix` and isn't wanted.
+async fn withdraw(mirror: &Mirror, prefix: &str, wanted: &BTreeSet<String>) -> Result<(), OpError> {
+    let numbers: Vec<u32> = {
+        let state = mirror.state();
+        let over = |name: &str| name.starts_with(prefix) && !wanted.contains(name);
+        state.locals.iter().filter(|(_, l)| over(&l.row.name)).map(|(n, _)| *n).collect()
+    };
+    if numbers.is_empty() { Ok(()) } else { mirror.ask(|r| Op::RemoveLocals(numbers, r)).await }
+}
+
+/// What was announced under a name. What a person dismissed isn't shown again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Announced {
+    holds: BTreeSet<String>,
+}
+
+fn seen(core: &Core, account: &AccountId, name: &str) -> Result<Option<Announced>, OpError> {
+    let key = announced_key(account, name);
+    read::<_, StoreError>(&*core.store, |r| get_json(r, Table::Meta, &key)).map_err(OpError::from)
+}
+
+async fn see(core: &Core, account: &AccountId, name: &str, what: &Announced) -> Result<(), OpError> {
+    let (key, holds) = (announced_key(account, name), what.holds.clone());
+    write(&*core.store, move |w| put_json(w, Table::Meta, &key, &Announced { holds: holds.clone() }))
+        .await
+        .map_err(OpError::from)
+}
+
+fn announced_key(account: &AccountId, name: &str) -> Vec<u8> {
+    format!("told\0{account}\0{name}").into_bytes()
+}
+
+async fn notices(core: &Core, account: &AccountId, mirror: &Mirror, url: &str, holds: &[Hold]) -> Result<(), OpError> {
+    let doubtful: Vec<&Hold> = holds.iter().filter(|h| h.state == State::Unknown).collect();
+    let names = doubtful.iter().map(|h| unknown_name(h)).collect();
+    withdraw(mirror, HOLD, &names).await?;
+    for hold in doubtful {
+        let name = unknown_name(hold);
+        if !has(mirror, &name) && seen(core, account, &name)?.is_none() {
+            post(mirror, unknown(core, hold, &name, &link(core, hold, url).await?)).await?;
+            see(core, account, &name, &Announced::default()).await?;
         }
-        if !stood && !is_new {
-            continue;
-        }
-        let octets = match &group[..] {
-            [one] => text(core, one, &link(core, one, url).await?),
-            many => {
-                let mut links = Vec::with_capacity(many.len());
-                for hold in many {
-                    links.push(link(core, hold, url).await?);
-                }
-                text_of_many(core, many, &links)
-            }
-        };
-        mirror.ask(|r| Op::PostLocal(name, octets, r)).await?;
-        for hold in &group {
-            announce(core, account, &name_of(hold)).await?;
-        }
+    }
+    let mut waiting: BTreeMap<String, Vec<&Hold>> = BTreeMap::new();
+    for hold in holds.iter().filter(|h| h.state == State::Held) {
+        waiting.entry(format!("{WAITS}{}", hold.key)).or_default().push(hold);
+    }
+    withdraw(mirror, WAITS, &waiting.keys().cloned().collect()).await?;
+    for (name, holds) in waiting {
+        one_of_key(core, account, mirror, url, &name, &holds).await?;
     }
     Ok(())
 }
 
-/// What one notice is about: all that waits of one agent's key, or one hold.
-fn grouped<'a>(waiting: &[&'a Hold]) -> Vec<Vec<&'a Hold>> {
-    let mut groups: Vec<Vec<&Hold>> = Vec::new();
-    for hold in waiting {
-        let joins = |g: &&mut Vec<&Hold>| {
-            let same = |h: &Hold| h.role == Role::Agent && h.state == State::Held;
-            same(hold) && same(g[0]) && g[0].key == hold.key
-        };
-        match groups.iter_mut().find(joins) {
-            Some(group) => group.push(hold),
-            None => groups.push(vec![hold]),
-        }
+/// The notice of one key: said again when another message waits; when fewer
+/// do, said anew where it still stands, without calling for attention.
+async fn one_of_key(
+    core: &Core,
+    account: &AccountId,
+    mirror: &Mirror,
+    url: &str,
+    name: &str,
+    holds: &[&Hold],
+) -> Result<(), OpError> {
+    let ids: BTreeSet<String> = holds.iter().map(|h| h.id.to_string()).collect();
+    let announced = seen(core, account, name)?.unwrap_or_default().holds;
+    let stands = has(mirror, name);
+    let more = !ids.is_subset(&announced);
+    if !more && (!stands || ids == announced) {
+        return Ok(());
     }
-    groups
-}
-
-/// The name of a group's notice; with another hold it is another one.
-fn name_of_all(group: &[&Hold]) -> String {
-    match group {
-        [one] => name_of(one),
-        many => format!("{}{}", prefix_of_key(many[0]), digest_of(many)),
+    let mut links = Vec::new();
+    for hold in holds.iter().take(MESSAGES_SHOWN) {
+        links.push(link(core, hold, url).await?);
     }
-}
-
-fn digest_of(holds: &[&Hold]) -> String {
-    let ids: Vec<&str> = holds.iter().map(|h| h.id.as_str()).collect();
-    let digest: [u8; 32] = Sha256::digest(ids.join(" ").as_bytes()).into();
-    to_hex(&digest[..8])
-}
-
-fn prefix_of_key(hold: &Hold) -> String {
-    format!("{PREFIX}key-{}/", hold.key)
-}
-
-fn is_of_key(name: &str, hold: &Hold) -> bool {
-    hold.role == Role::Agent && hold.state == State::Held && name.starts_with(&prefix_of_key(hold))
-}
-
-fn name_of(hold: &Hold) -> String {
-    let state = if hold.state == State::Unknown { "unknown" } else { "held" };
-    format!("{PREFIX}{}/{state}", hold.id)
-}
-
-/// A notice that a person dismissed isn't shown again.
-fn announced(core: &Core, account: &AccountId, name: &str) -> Result<bool, OpError> {
-    let key = announced_key(account, name);
-    read::<_, StoreError>(&*core.store, |r| Ok(r.get(Table::Meta, &key)?.is_some())).map_err(OpError::from)
-}
-
-async fn announce(core: &Core, account: &AccountId, name: &str) -> Result<(), OpError> {
-    let key = announced_key(account, name);
-    write(&*core.store, move |w| w.put(Table::Meta, &key, b"1")).await.map_err(OpError::from)
-}
-
-fn announced_key(account: &AccountId, name: &str) -> Vec<u8> {
-    format!("announced\0{account}\0{name}").into_bytes()
+    let mut row = wait(core, name, holds, &links);
+    if !more {
+        row.flags.push("\\Seen".to_owned());
+    }
+    post(mirror, row).await?;
+    see(core, account, name, &Announced { holds: ids }).await
 }
 
 /// Where the notice leads. A link that is enough by itself stands nowhere but
@@ -202,65 +242,81 @@ async fn link(core: &Core, hold: &Hold, url: &str) -> Result<String, OpError> {
     }
 }
 
-fn text(core: &Core, hold: &Hold, link: &str) -> String {
-    let host = &core.config.hostname;
-    let subject = hold.subject.as_deref().unwrap_or("(no subject)");
+fn unknown_name(hold: &Hold) -> String {
+    format!("{HOLD}{}/unknown", hold.id)
+}
+
+fn subject_of(hold: &Hold) -> &str {
+    hold.subject.as_deref().unwrap_or("(no subject)")
+}
+
+/// Recipients and subject.
+fn about(hold: &Hold) -> Vec<String> {
     let to: Vec<&str> = hold.envelope.forward_paths.iter().map(|p| p.as_str()).collect();
     let more = to.len().saturating_sub(RECIPIENTS_SHOWN);
-    let mut lines = match hold.state {
-        State::Unknown => vec![
-            "It is not known whether this message was sent: the provider did not answer.".to_owned(),
-            "Look at the page before anything is sent again.".to_owned(),
-        ],
-        _ if !hold.action.sends() => {
-            vec!["A key asks to remove messages. Nothing is removed before you approve it.".to_owned()]
-        }
-        _ => vec!["A message waits for your approval. Nothing is sent before you approve it.".to_owned()],
-    };
-    lines.push(String::new());
-    lines.push(format!("From key: {}", key_name(core, hold)));
-    lines.extend(to.iter().take(RECIPIENTS_SHOWN).map(|r| format!("To: {r}")));
+    let mut lines: Vec<String> = to.iter().take(RECIPIENTS_SHOWN).map(|r| format!("To: {r}")).collect();
     if more > 0 {
         lines.push(format!("and {more} more"));
     }
-    lines.push(format!("Subject: {subject}"));
-    lines.push(String::new());
-    lines.push(link.to_owned());
-    let id = format!("hold.{}@{host}", hold.id);
-    let title = match hold.state {
-        State::Unknown => format!("Sent or not? {subject}"),
-        _ => format!("Approval needed: {subject}"),
+    lines.push(format!("Subject: {}", subject_of(hold)));
+    lines
+}
+
+fn wait(core: &Core, name: &str, holds: &[&Hold], links: &[String]) -> LocalRow {
+    let newest = holds.last().map_or_else(String::new, |h| h.id.to_string());
+    let key = holds.first().map(|h| key_name(core, h)).unwrap_or_default();
+    let (title, first) = match holds {
+        [hold] => (
+            format!("Approval needed: {}", subject_of(hold)),
+            "A message waits for your approval. Nothing is sent or removed before you approve it.".to_owned(),
+        ),
+        _ => (
+            format!("Approval needed: {} messages wait", holds.len()),
+            format!(
+                "{} messages wait for your approval. Nothing is sent or removed before you approve it.",
+                holds.len()
+            ),
+        ),
     };
-    notice(&format!("tollgate@{host}"), hold.account.as_str(), &id, &date(), &title, &lines)
-}
-
-/// The time now, as a Date field has it.
-fn date() -> String {
-    let date = jiff::Timestamp::from_second(now()).map(|t| t.to_zoned(jiff::tz::TimeZone::UTC));
-    date.map(|z| z.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()).unwrap_or_default()
-}
-
-/// Several requests of one key in one notice.
-fn text_of_many(core: &Core, holds: &[&Hold], links: &[String]) -> String {
-    let host = &core.config.hostname;
-    let key = key_name(core, holds[0]);
-    let mut lines = vec![
-        format!("{} requests of the key {key} wait for your approval.", holds.len()),
-        "Nothing is sent or removed before you approve it.".to_owned(),
-    ];
+    let mut lines = vec![first, String::new(), format!("From key: {key}")];
     for (hold, link) in holds.iter().zip(links) {
-        lines.push(String::new());
-        lines.push(format!("Subject: {}", hold.subject.as_deref().unwrap_or("(no subject)")));
-        let to = &hold.envelope.forward_paths;
-        lines.extend(to.iter().take(RECIPIENTS_OF_ONE).map(|r| format!("To: {}", r.as_str())));
-        if to.len() > RECIPIENTS_OF_ONE {
-            lines.push(format!("and {} more", to.len() - RECIPIENTS_OF_ONE));
-        }
-        lines.push(link.clone());
+        lines.extend(about(hold));
+        lines.extend([String::new(), link.clone(), String::new()]);
     }
-    let id = format!("holds.{}@{host}", digest_of(holds));
-    let title = format!("Approval needed: {} requests of {key}", holds.len());
-    notice(&format!("tollgate@{host}"), holds[0].account.as_str(), &id, &date(), &title, &lines)
+    let more = holds.len().saturating_sub(links.len());
+    if more > 0 {
+        lines.push(format!("and {more} more on the page"));
+    }
+    let id = format!("wait.{newest}.{}", holds.len());
+    row(core, holds.first().copied(), name, &id, &title, &lines)
+}
+
+fn unknown(core: &Core, hold: &Hold, name: &str, link: &str) -> LocalRow {
+    let mut lines = vec![
+        "It is not known whether this message was sent: the provider did not answer.".to_owned(),
+        "Look at the page before anything is sent again.".to_owned(),
+        String::new(),
+        format!("From key: {}", key_name(core, hold)),
+    ];
+    lines.extend(about(hold));
+    lines.extend([String::new(), link.to_owned()]);
+    let title = format!("Sent or not? {}", subject_of(hold));
+    row(core, Some(hold), name, &format!("hold.{}", hold.id), &title, &lines)
+}
+
+fn row(core: &Core, hold: Option<&Hold>, name: &str, id: &str, title: &str, lines: &[String]) -> LocalRow {
+    let host = &core.config.hostname;
+    let to = hold.map_or("", |h| h.account.as_str());
+    let octets = notice(&format!("tollgate@{host}"), to, &format!("{id}@{host}"), &reports::date(now()), title, lines);
+    LocalRow {
+        name: name.to_owned(),
+        date: internaldate(now()),
+        octets,
+        flags: Vec::new(),
+        key: None,
+        place: Place::Inbox,
+        body: None,
+    }
 }
 
 fn key_name(core: &Core, hold: &Hold) -> String {

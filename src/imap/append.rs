@@ -64,6 +64,8 @@ struct Target {
     place: Option<Place>,
     /// Flags and date as the command had them, encoded anew.
     middle: String,
+    /// It may be the copy of a message that is held.
+    may_park: bool,
 }
 
 impl Session {
@@ -73,7 +75,7 @@ impl Session {
         let tag = String::from_utf8_lossy(&head[..end]).into_owned();
         match self.prepare_append(&head, len).await {
             Ok((mirror, target)) => {
-                let done = match self.signed()?.is_agent() {
+                let done = match self.signed()?.is_agent() && !target.may_park {
                     true => self.transfer_draft(&mirror, &target, len, sync).await,
                     false => self.transfer(&mirror, &target, len, sync).await,
                 };
@@ -116,7 +118,8 @@ impl Session {
             let lanes = state.lanes.as_ref();
             (lanes.and_then(|l| l.find(&name)), lanes.is_some_and(|l| l.owns(&name)))
         };
-        if self.signed()?.is_agent() {
+        let may_park = place.is_none() && !owned && self.may_park(&mirror, &name).await?;
+        if self.signed()?.is_agent() && !may_park {
             if place.is_some() || !self.is_drafts(&mirror, &name).await? {
                 return Err(Fail::No("NOPERM", "an agent's key may append to the mailbox for drafts only".into()));
             }
@@ -133,7 +136,7 @@ impl Session {
             middle.push_str(&format!(" \"{}\"", date.as_ref().format("%d-%b-%Y %H:%M:%S %z")));
         }
         let mailbox = if place.is_some() { b"INBOX".to_vec() } else { name };
-        Ok((mirror, Target { mailbox, place, middle }))
+        Ok((mirror, Target { mailbox, place, middle, may_park }))
     }
 
     /// Sends head and message to the provider.
@@ -146,14 +149,29 @@ impl Session {
             }
         };
         let mut invited = !sync;
-        self.invite(&mut invited).await?;
-        let start = match self.read_start(mirror, len).await {
-            Ok(start) => start,
-            Err(e) => {
-                self.reader.refuse_append(false);
-                return Err(errand.failed(e));
+        let mut start = Start::default();
+        let agent = self.signed()?.is_agent();
+        if !agent || target.may_park {
+            self.invite(&mut invited).await?;
+            start = match self.read_start(mirror, len).await {
+                Ok(start) => start,
+                Err(e) => {
+                    self.reader.refuse_append(false);
+                    return Err(errand.failed(e));
+                }
+            };
+        }
+        if target.may_park {
+            if let Some(hold) = self.copied(mirror, &start.octets)? {
+                errand.end();
+                return self.park(mirror, &hold, (&target.mailbox, &target.middle), &start.octets).await;
             }
-        };
+            if agent {
+                self.reader.refuse_append(false);
+                errand.end();
+                return Err(Fail::No("NOPERM", "an agent's key may append to the mailbox for drafts only".into()));
+            }
+        }
         let sent = len - start.taken;
         let opened = match self.open_append(mirror, &mut errand, target, sent).await {
             Ok(opened) => opened,
@@ -248,7 +266,7 @@ impl Session {
     }
 
     /// The next octets of the message; `None` at its end.
-    async fn next_chunk(&mut self) -> Result<Option<Bytes>, Fail> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Fail> {
         loop {
             match self.reader.next() {
                 Ok(Some(CommandEvent::AppendChunk(chunk))) => return Ok(Some(chunk)),

@@ -32,6 +32,9 @@ impl Session {
             return Err(Fail::No("CANNOT", "the mailbox is open read-only".into()));
         }
         let id = viewing.id;
+        if id.1 == Place::Outbox {
+            return Err(Fail::No("CANNOT", "what became of a submission is only shown".into()));
+        }
         let mut chosen: Vec<ViewUid> = viewing.resolve(set, uid)?.into_iter().map(|(_, u)| u).collect();
         let named = chosen.len();
         {

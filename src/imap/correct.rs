@@ -92,7 +92,7 @@ impl Watcher {
                 let new = if view.1 == to && !entry.superseded {
                     // RFC 6851 §3.3: to where it is, it gets a new UID.
                     plan.remove(view, *uid);
-                    plan.push(&state, view, entry.source)?
+                    plan.push_entry(&state, view, Entry { key: entry.key.clone(), ..Entry::new(entry.source) })?
                 } else {
                     self.change(&state, &mut plan, (view, *uid, entry), (to, lanes.lane_of(to)), moving)?
                 };

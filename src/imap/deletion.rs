@@ -17,10 +17,12 @@ use crate::floor::deletion::{Act, Deletion, MAX_MESSAGES, MAX_SHOWN_CHARS, Permi
 use crate::floor::release::Used;
 use crate::mail::header;
 use crate::outbox::deletion::{Executor, Stopped};
+use crate::store::{StoreError, read};
 use crate::upstream::imap::{ImapError, Outcome, UntaggedData};
 use crate::wire::imap::Piece;
 
 use super::encode::quote;
+use super::measured::mark_of;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::pool::{Lease, PoolError};
 use super::session::Fail;
@@ -59,8 +61,9 @@ pub(super) struct Look {
 
 /// Whether the provider of an account renders messages anew, so that their
 /// hashes say nothing.
-pub(super) fn is_remade(_mirror: &Mirror) -> Result<bool, Fail> {
-    Ok(false)
+pub(super) fn is_remade(mirror: &Mirror) -> Result<bool, Fail> {
+    let mark = read::<_, StoreError>(&*mirror.store, |r| mark_of(r, &mirror.account));
+    Ok(mark.map_err(OpError::from)?.is_some())
 }
 
 /// Fetches and hashes messages of a mailbox by UID, or all of them.

@@ -20,7 +20,7 @@ use super::session::Fail;
 /// A quoted string (RFC 9051 §9, `quoted`). Names reach us as atoms, quoted
 /// strings or literals; octets that no quoted string can carry (CR, LF, NUL)
 /// are left out, so that nothing can be injected, and the name won't be found.
-pub(super) fn quote(text: &[u8]) -> Vec<u8> {
+pub fn quote(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(b'"');
     for b in text {

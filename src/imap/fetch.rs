@@ -1,45 +1,61 @@
 //! FETCH and UID FETCH over a view (RFC 9051 §6.4.5).
 //!
 //! Promises: responses ascend by UID with UID first; sizes, sections and
-//! partials agree with the stamped octets; bodies stream. Doesn't know:
-//! passed-through mailboxes.
-//!
-//! One command a message is pipelined to the provider: a view's order is not
-//! the provider's, and an answer is then known to belong to its message even
-//! where the provider puts UID last or adds flags of others.
+//! partials agree with the stamped octets; bodies stream, and messages are
+//! planned as they are asked for. Doesn't know: passed-through mailboxes, how
+//! the provider is asked.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::sync::Arc;
+use std::vec;
 
 use imap_codec::imap_types::fetch::MacroOrMessageDataItemNames;
 use imap_codec::imap_types::sequence::{SeqOrUid, Sequence, SequenceSet};
 use tokio::io::AsyncWriteExt;
 
-use super::answer::Round;
+use crate::store::StoreError;
+
 use super::encode::set_text;
 use super::mirror::{FlagChange, Mirror, Op, OpError};
 use super::ops::has_flag;
+use super::rows::LocalRow;
+use super::runs;
 use super::section::{Item, Partial, Wanted, window};
 use super::session::{Fail, Out, Selection, Session, Viewing};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
 use super::view::Source;
 
-/// Commands in flight to the provider.
-const IN_FLIGHT: usize = 32;
 /// Octets asked beyond the end of a partial: longer than a name that is renamed.
 pub(super) const LOOKAHEAD: u64 = 16;
+/// What is asked of a message's start is rounded up to so many octets, so that
+/// messages whose stamps differ in length can be asked for together.
+const ROUND_UP: u64 = 1024;
 
-/// One message of a FETCH.
+/// What one response is made of.
+pub(super) enum Step {
+    /// It is known without the provider.
+    Known(String),
+    /// A local message under this number; the start of the response.
+    Local(u32, String),
+    /// The provider has to be asked.
+    Ask(Job),
+}
+
+/// A response that the provider has to be asked for.
 pub(super) struct Job {
     pub(super) up: UpstreamUid,
     pub(super) stamp: Option<Arc<str>>,
     /// `* n FETCH (UID u …`, ready to be written.
     pub(super) head: String,
-    /// Whether an item stands in `head` already.
-    pub(super) begun: bool,
     pub(super) whole: Option<Whole>,
     /// What the provider is asked for, without `UID FETCH n`.
     pub(super) command: String,
+    /// The message's length as far as it is known, without its stamp.
+    pub(super) size: u64,
+    /// Nothing else may be in flight with it: the answer or its absence is
+    /// then final.
+    pub(super) alone: bool,
 }
 
 /// How BODY[] of one message is put together.
@@ -67,6 +83,60 @@ impl Head {
     fn text(&self) -> String {
         let space = if self.start.ends_with('(') || self.items.is_empty() { "" } else { " " };
         format!("{}{space}{}", self.start, self.items.join(" "))
+    }
+}
+
+/// The responses of one FETCH in their order, planned as they are needed.
+pub(super) struct Steps<'a> {
+    pub(super) mirror: &'a Mirror,
+    pub(super) wanted: &'a Wanted,
+    viewing: &'a mut Viewing,
+    chosen: vec::IntoIter<(SeqNum, ViewUid)>,
+    ready: VecDeque<Step>,
+    with_uid: bool,
+    marks: bool,
+    /// A message that was chosen is gone.
+    gone: bool,
+}
+
+impl Steps<'_> {
+    /// The next response.
+    pub(super) async fn next(&mut self) -> Result<Option<Step>, Fail> {
+        while self.ready.is_empty() {
+            let Some((seq, uid)) = self.chosen.next() else { return Ok(None) };
+            self.message(seq, uid).await?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Plans all that is left: where a plan takes a connection itself, it must
+    /// not wait for one while it holds another.
+    async fn ahead(&mut self) -> Result<(), Fail> {
+        for (seq, uid) in std::mem::take(&mut self.chosen) {
+            self.message(seq, uid).await?;
+        }
+        Ok(())
+    }
+
+    async fn message(&mut self, seq: SeqNum, uid: ViewUid) -> Result<(), Fail> {
+        let found = head(self.mirror, self.viewing, seq, uid, self.wanted, self.with_uid, self.marks);
+        let Some((head, source, stamp, size)) = found else {
+            self.gone = true;
+            return Ok(());
+        };
+        match source {
+            Source::Local(n) => self.ready.push_back(Step::Local(n, head.text())),
+            Source::Upstream(up) => {
+                for job in plan(self.mirror, self.viewing, (up, size), stamp, head, self.wanted).await? {
+                    self.ready.push_back(if job.command.is_empty() {
+                        Step::Known(job.head + ")\r\n")
+                    } else {
+                        Step::Ask(job)
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -151,41 +221,41 @@ impl Session {
         for line in told {
             self.line(&line).await?;
         }
-        let mut gone = false;
-        let mut jobs: Vec<Job> = Vec::new();
         let Session { selection: Selection::View(viewing), out, .. } = self else {
             return Err(Fail::Bad("select a mailbox first".into()));
         };
-        for (seq, view_uid) in chosen {
-            let Some((head, source, stamp)) = head(&mirror, viewing, seq, view_uid, &wanted, with_uid, marks) else {
-                gone = true;
-                continue;
-            };
-            match source {
-                Source::Local(n) => write_local(&mirror, out, n, head.text(), &wanted).await?,
-                Source::Upstream(up) => {
-                    let rounds = plan(&mirror, viewing, up, stamp, head, &wanted).await?;
-                    for job in rounds {
-                        if job.command.is_empty() {
-                            out.write_all(job.head.as_bytes()).await?;
-                            out.write_all(b")\r\n").await?;
-                        } else {
-                            jobs.push(job);
-                        }
-                    }
-                }
-            }
+        let chosen = chosen.into_iter();
+        let mut plan = Steps {
+            mirror: &mirror,
+            wanted: &wanted,
+            viewing,
+            chosen,
+            ready: VecDeque::new(),
+            with_uid,
+            marks,
+            gone: false,
+        };
+        if wanted.items.iter().any(|i| matches!(i, Item::Whole(_, Some(_)))) {
+            plan.ahead().await?;
         }
-        let missed = run_jobs(&mirror, out, jobs, &wanted).await?;
-        gone |= !missed.is_empty();
+        let done = runs::run(&mut plan, out).await;
+        let mut gone = plan.gone || !done.missed.is_empty() || done.expunged;
+        // What was learned is kept, whatever became of the rest.
+        let learned = done.measured;
+        if !learned.is_empty()
+            && let Err(e) = mirror.ask(|r| Op::Measured(learned, r)).await
+        {
+            tracing::warn!(account = %mirror.account, "true lengths of messages were not kept: {e}");
+        }
+        done.outcome?;
         if gone && uid {
             // RFC 9051 §6.4.9: UIDs of messages that are gone are no error. The
             // EXPUNGE waits, as after STORE.
-            if !missed.is_empty() {
+            if !done.missed.is_empty() || done.expunged {
                 mirror.ask(Op::Sync).await?;
             }
             let state = mirror.state();
-            gone = missed.iter().any(|up| state.messages.contains_key(up));
+            gone = done.missed.iter().any(|up| state.messages.contains_key(up));
         }
         self.tell(false).await?;
         if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
@@ -229,7 +299,7 @@ fn head(
     wanted: &Wanted,
     with_uid: bool,
     marks: bool,
-) -> Option<(Head, Source, Option<Arc<str>>)> {
+) -> Option<(Head, Source, Option<Arc<str>>, u64)> {
     let state = mirror.state();
     let entry = state.view(viewing.id)?.get(uid)?;
     let uid_text = if with_uid { format!("UID {uid}") } else { String::new() };
@@ -245,19 +315,29 @@ fn head(
             Item::Whole(..) | Item::Header(..) | Item::Pass(..) => {}
         }
     }
-    if let Source::Upstream(up) = entry.source {
-        state.messages.get(&up)?;
-    }
+    let size = match entry.source {
+        Source::Upstream(up) => state.messages.get(&up)?.row.size,
+        Source::Local(_) => 0,
+    };
     let stamp = state.stamp(entry).map(Arc::from);
-    Some((Head { start: format!("* {seq} FETCH ({uid_text}"), items: parts }, entry.source, stamp))
+    Some((Head { start: format!("* {seq} FETCH ({uid_text}"), items: parts }, entry.source, stamp, size))
 }
 
-async fn write_local(mirror: &Mirror, out: &mut Out, number: u32, head: String, wanted: &Wanted) -> Result<(), Fail> {
+/// Writes the response for a local message.
+pub(super) async fn write_local(
+    mirror: &Mirror,
+    out: &mut Out,
+    number: u32,
+    head: String,
+    wanted: &Wanted,
+) -> Result<(), Fail> {
     let Some(row) = mirror.state().locals.get(&number).map(|l| l.row.clone()) else { return Ok(()) };
+    let of_octets = wanted.items.iter().any(|i| !matches!(i, Item::Flags | Item::Date | Item::Size));
+    let whole = if of_octets { Some(local_octets(mirror, row).await?) } else { None };
     out.write_all(head.as_bytes()).await?;
     let mut begun = !head.ends_with('(');
     for item in &wanted.items {
-        if let Some((name, value)) = super::local::item(row.octets.as_bytes(), item) {
+        if let Some((name, value)) = whole.as_ref().and_then(|w| w.item(item)) {
             let space = if begun { " " } else { "" };
             out.write_all(format!("{space}{name} ").as_bytes()).await?;
             out.write_all(&value).await?;
@@ -267,12 +347,27 @@ async fn write_local(mirror: &Mirror, out: &mut Out, number: u32, head: String, 
     Ok(out.write_all(b")\r\n").await?)
 }
 
+/// All octets of a local message.
+async fn local_octets(mirror: &Mirror, row: Arc<LocalRow>) -> Result<super::local::Whole, Fail> {
+    let store = mirror.store.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut octets = row.octets.clone().into_bytes();
+        if let Some(body) = row.body {
+            let mut file = store.blobs().open(&body.blob)?;
+            file.read_to_end(&mut octets).map_err(|e| StoreError::Failed(e.to_string()))?;
+        }
+        Ok::<_, StoreError>(super::local::Whole::of(octets))
+    });
+    let read = read.await.map_err(|e| OpError::Store(e.to_string()))?;
+    Ok(read.map_err(OpError::from)?)
+}
+
 /// What the provider has to be asked for one message. Every BODY[] beyond the
 /// first gets a response of its own, since answers are told apart by name.
 async fn plan(
     mirror: &Mirror,
     viewing: &mut Viewing,
-    up: UpstreamUid,
+    (up, size): (UpstreamUid, u64),
     stamp: Option<Arc<str>>,
     head: Head,
     wanted: &Wanted,
@@ -291,26 +386,22 @@ async fn plan(
         }
     }
     let mut wholes = wholes.into_iter();
-    let first = job(up, stamp.clone(), head.text(), items.join(" "), wholes.next());
-    let mut out = vec![first];
-    out.extend(wholes.map(|w| job(up, stamp.clone(), head.start.clone(), String::new(), Some(w))));
-    Ok(out)
-}
-
-fn job(up: UpstreamUid, stamp: Option<Arc<str>>, head: String, items: String, whole: Option<Whole>) -> Job {
-    let mut command = items;
-    if let Some(w) = &whole {
-        let ask = match w.upstream {
+    let job = |head: String, items: &[&str], whole: Option<Whole>| {
+        let ask = whole.as_ref().map(|w| match w.upstream {
             None => "BODY.PEEK[]".to_owned(),
             Some((from, count)) => format!("BODY.PEEK[]<{from}.{count}>"),
-        };
-        if !command.is_empty() {
-            command.push(' ');
-        }
-        command.push_str(&ask);
-    }
-    let begun = !head.ends_with('(');
-    Job { up, stamp, head, begun, whole, command }
+        });
+        let mut parts = items.to_vec();
+        // Together with RFC822.SIZE, BODY[] stands first: its literal tells the
+        // true length before anything of the response is written.
+        let first = wanted.items.contains(&Item::Size) && whole.as_ref().is_some_and(|w| w.upstream.is_none());
+        parts.splice(if first { 0..0 } else { items.len()..items.len() }, ask.as_deref());
+        let command = parts.join(" ");
+        Job { up, stamp: stamp.clone(), head, whole, command, size, alone: false }
+    };
+    let mut out = vec![job(head.text(), &items, wholes.next())];
+    out.extend(wholes.map(|w| job(head.start.clone(), &[], Some(w))));
+    Ok(out)
 }
 
 async fn whole(
@@ -336,7 +427,7 @@ async fn whole(
     let (from, take) = w.upstream.unwrap_or((0, 0));
     Ok(if inside_header {
         // A few octets more, so that a name that the end cuts is renamed too.
-        let upstream = Some((0, small(from + take + LOOKAHEAD)));
+        let upstream = Some((0, small((from + take + LOOKAHEAD).next_multiple_of(ROUND_UP))));
         Whole { name, stamp: w.stamp, upstream, skip: from, take, neutralise: true }
     } else {
         let upstream = Some((small(from), small(take)));
@@ -356,30 +447,4 @@ async fn header_len(mirror: &Mirror, viewing: &mut Viewing, up: UpstreamUid) -> 
     lease.give_back();
     viewing.header_len = Some((up, len));
     Ok(len)
-}
-
-/// Runs the jobs over one connection; the messages that were gone.
-async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wanted) -> Result<Vec<UpstreamUid>, Fail> {
-    if jobs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut lease = mirror.pool.inbox().await?;
-    if lease.inbox_validity() != mirror.state().uidvalidity {
-        return Err(Fail::No("UNAVAILABLE", "the mailbox is being rebuilt".into()));
-    }
-    let newest = jobs.iter().map(|j| j.up.get()).max().unwrap_or(0);
-    if lease.must_look_for(newest) {
-        // A connection that selected INBOX earlier may not know new mail yet.
-        lease.run(b"NOOP").await?.ok()?;
-        lease.knows(newest);
-    }
-    let mut round = Round { live: VecDeque::new(), missed: Vec::new(), blind: false, wanted };
-    round.run(&mut lease, out, jobs, IN_FLIGHT).await?;
-    if round.blind && !round.missed.is_empty() {
-        // With one command in flight an answer is known without its UID.
-        let again = std::mem::take(&mut round.missed);
-        round.run(&mut lease, out, again, 1).await?;
-    }
-    lease.give_back();
-    Ok(round.missed.iter().map(|job| job.up).collect())
 }

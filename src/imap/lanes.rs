@@ -6,6 +6,8 @@
 
 use crate::lane::{LANES, Lane, LanePreset};
 
+use super::view::Audience;
+
 /// Between `Lanes` and its mailboxes where the provider has no hierarchy.
 pub const DEFAULT_DELIMITER: char = '/';
 
@@ -27,6 +29,8 @@ pub enum Place {
     Silent,
     /// `Lanes/All`: everything.
     All,
+    /// `Tollgate/Outbox`: what an agent's key submitted, for that key alone.
+    Outbox,
 }
 
 impl Place {
@@ -48,7 +52,7 @@ impl Place {
             Place::Queue => Some(Lane::Queue),
             Place::Info => Some(Lane::Info),
             Place::Silent => Some(Lane::Silent),
-            Place::Inbox | Place::All => None,
+            Place::Inbox | Place::All | Place::Outbox => None,
         }
     }
 
@@ -61,6 +65,7 @@ impl Place {
             Place::Info => "Info",
             Place::Silent => "Silent",
             Place::All => "All",
+            Place::Outbox => "Outbox",
         }
     }
 
@@ -74,6 +79,7 @@ impl Place {
             Place::Info => b'n',
             Place::Silent => b's',
             Place::All => b'a',
+            Place::Outbox => b'o',
         }
     }
 }
@@ -128,6 +134,16 @@ impl LaneMap {
         format!("{}Lanes", self.prefix)
     }
 
+    /// The parent of what agents alone see, `\Noselect`.
+    pub fn own_parent(&self) -> String {
+        format!("{}Tollgate", self.prefix)
+    }
+
+    /// A name under the personal prefix.
+    pub fn personal(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
     /// The provider's mailbox beneath which ours lie, such as INBOX.
     pub fn root(&self) -> Option<&str> {
         self.prefix.strip_suffix(self.delimiter).filter(|root| !root.is_empty())
@@ -150,6 +166,7 @@ impl LaneMap {
     pub fn name(&self, place: Place) -> String {
         match place {
             Place::Inbox => "INBOX".to_owned(),
+            Place::Outbox => format!("{}{}{}", self.own_parent(), self.delimiter, place.leaf()),
             other => format!("{}{}{}", self.parent(), self.delimiter, other.leaf()),
         }
     }
@@ -163,15 +180,22 @@ impl LaneMap {
         self.places().into_iter().find(|p| *p != Place::Inbox && self.name(*p).as_bytes() == name)
     }
 
+    /// The same for a client that looks: agents have a mailbox more.
+    pub fn find_for(&self, name: &[u8], audience: Audience) -> Option<Place> {
+        let own = audience == Audience::Agents && self.name(Place::Outbox).as_bytes() == name;
+        if own { Some(Place::Outbox) } else { self.find(name) }
+    }
+
     /// Whether a name is ours or lies beneath what is ours: CREATE, DELETE
     /// and RENAME of it answer NO [CANNOT]. Compared without case, so that no
     /// look-alike of ours can be made.
     pub fn owns(&self, name: &[u8]) -> bool {
-        let parent = self.parent();
-        let (len, lower) = (parent.len(), name.to_ascii_lowercase());
-        let parent = parent.to_ascii_lowercase();
-        lower == parent.as_bytes()
-            || (lower.starts_with(parent.as_bytes()) && lower.get(len) == Some(&(self.delimiter as u8)))
+        let lower = name.to_ascii_lowercase();
+        [self.parent(), self.own_parent()].into_iter().any(|parent| {
+            let parent = parent.to_ascii_lowercase();
+            lower == parent.as_bytes()
+                || (lower.starts_with(parent.as_bytes()) && lower.get(parent.len()) == Some(&(self.delimiter as u8)))
+        })
     }
 }
 
@@ -227,6 +251,10 @@ mod tests {
         assert_eq!(map.find(b"inbox"), Some(Place::Inbox));
         assert_eq!(map.find(b"INBOX.Lanes.Push"), None);
         assert!(map.owns(b"INBOX.lanes.other") && !map.owns(b"INBOX.Lanesx"));
+        assert!(map.owns(b"INBOX.tollgate.Outbox") && map.owns(b"INBOX.Tollgate") && !map.owns(b"Tollgate"));
+        assert_eq!(map.find_for(b"INBOX.Tollgate.Outbox", Audience::Agents), Some(Place::Outbox));
+        assert_eq!(map.find_for(b"INBOX.Tollgate.Outbox", Audience::People), None);
+        assert_eq!(map.find(b"INBOX.Tollgate.Outbox"), None, "nothing can be put there");
         assert!(map.is_root(b"Inbox") && !map.is_root(b"INBOX.Lanes"));
         assert_eq!(LaneMap::new(LanePreset::Calm, '/', "").root(), None);
     }

@@ -103,7 +103,7 @@ impl Session {
             && !pattern.is_empty()
         {
             let full = [reference, pattern].concat();
-            let mut ours = our_entries(&mirror, &lanes, subscribed)?;
+            let mut ours = our_entries(&mirror, &lanes, subscribed, self.signed()?.is_agent())?;
             ours.retain(|(_, name)| readable(grants, Some(&lanes), name.as_bytes()));
             for (flags, name) in &ours {
                 if matches(&full, name.as_bytes(), lanes.delimiter() as u8) {
@@ -146,7 +146,8 @@ impl Session {
         let (place, owned) = {
             let state = mirror.state();
             let lanes = state.lanes.as_ref();
-            (lanes.and_then(|l| l.find(&name)), lanes.is_some_and(|l| l.owns(&name)))
+            let audience = self.signed()?.audience;
+            (lanes.and_then(|l| l.find_for(&name, audience)), lanes.is_some_and(|l| l.owns(&name)))
         };
         match place {
             Some(place) => {
@@ -176,19 +177,19 @@ impl Session {
 
     fn view_status(&self, mirror: &Mirror, place: Place, name: &[u8], words: &[&str]) -> Result<String, Fail> {
         let id = (self.signed()?.audience, place);
+        let key = self.signed()?.own_key();
         let state = mirror.state();
         let view = state.view(id).ok_or_else(|| Fail::No("UNAVAILABLE", "the mailbox is not ready".into()))?;
+        let seen = || view.iter().filter(|(_, e)| e.is_for(key.as_deref()));
         let values: Vec<String> = words
             .iter()
             .map(|w| {
                 let value = match *w {
-                    "MESSAGES" => view.len() as u64,
-                    "RECENT" => view.count_recent() as u64,
+                    "MESSAGES" => seen().count() as u64,
+                    "RECENT" => view.count_recent(key.as_deref()) as u64,
                     "UIDNEXT" => u64::from(view.next_uid().get()),
                     "UIDVALIDITY" => u64::from(view.uidvalidity),
-                    "UNSEEN" => {
-                        view.iter().filter(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen")).count() as u64
-                    }
+                    "UNSEEN" => seen().filter(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen")).count() as u64,
                     _ => 0,
                 };
                 format!("{w} {value}")
@@ -265,7 +266,12 @@ fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
 }
 
 /// Our mailboxes, attributes first; INBOX is the provider's to list.
-fn our_entries(mirror: &Mirror, lanes: &LaneMap, subscribed: bool) -> Result<Vec<(&'static str, String)>, Fail> {
+fn our_entries(
+    mirror: &Mirror,
+    lanes: &LaneMap,
+    subscribed: bool,
+    agent: bool,
+) -> Result<Vec<(&'static str, String)>, Fail> {
     let mut out = vec![("\\Noselect \\HasChildren", lanes.parent())];
     for place in lanes.places().into_iter().filter(|p| *p != Place::Inbox) {
         let stored =
@@ -276,6 +282,10 @@ fn our_entries(mirror: &Mirror, lanes: &LaneMap, subscribed: bool) -> Result<Vec
         if !subscribed || is {
             out.push(("\\HasNoChildren", lanes.name(place)));
         }
+    }
+    if agent {
+        out.push(("\\Noselect \\HasChildren", lanes.own_parent()));
+        out.push(("\\HasNoChildren", lanes.name(Place::Outbox)));
     }
     Ok(out)
 }
@@ -347,7 +357,8 @@ impl Session {
     }
 }
 
-fn leaf(mirror: &Mirror, name: &[u8]) -> String {
+/// The last part of a mailbox's name, in lower case.
+pub(super) fn leaf(mirror: &Mirror, name: &[u8]) -> String {
     let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()

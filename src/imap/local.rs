@@ -1,21 +1,21 @@
-//! Local messages: what exists only in a view of people, such as a notice
-//! that something waits for approval.
+//! Local messages: what exists only in a view, such as a notice that
+//! something waits for approval, a report of what became of it, or what an
+//! agent's key submitted.
 //!
-//! Promises: ASCII, one text/plain part, the same octets for good; its
-//! envelope and structure agree with its octets. Doesn't know: what the
-//! notice is about.
+//! Promises: the same octets for good; envelope, structure and sections agree
+//! with the octets; a notice is ASCII and one text/plain part. Doesn't know:
+//! what the message is about.
 
-use crate::mail::header;
+use crate::mail::parts::Part;
+use crate::mail::structure;
 
-use super::section::{Item, cut, select_fields};
+use super::section::{Fields, Item, cut, select_fields};
 
 /// Longest local message in octets.
 pub const MAX_LOCAL: usize = 16 * 1024;
 
 /// Builds a notice. Everything is made ASCII; `lines` are the text.
 pub fn notice(from: &str, to: &str, message_id: &str, date: &str, subject: &str, lines: &[String]) -> String {
-    let ascii =
-        |s: &str| s.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect::<String>();
     let mut out = String::new();
     for (name, value) in [
         ("From", format!("\"Tollgate\" <{}>", ascii(from))),
@@ -38,43 +38,97 @@ pub fn notice(from: &str, to: &str, message_id: &str, date: &str, subject: &str,
     out
 }
 
-/// The value of a FETCH item over a local message: its name and the octets
-/// that follow it (literal or list), or `None` where there is nothing such.
-pub fn item(octets: &[u8], item: &Item) -> Option<(String, Vec<u8>)> {
-    let body_start = header::split(octets).body_start;
-    let (head, text) = octets.split_at(body_start);
-    match item {
-        Item::Flags | Item::Date | Item::Size => None,
-        Item::Whole(name, partial) => Some((name.clone(), literal(cut(octets, *partial)))),
-        Item::Header(name, fields, partial) => {
-            Some((name.clone(), literal(cut(&select_fields(head, fields), *partial))))
+/// Text as one line of ASCII.
+pub fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect()
+}
+
+/// A local message taken apart.
+pub struct Whole {
+    octets: Vec<u8>,
+    tree: Part,
+}
+
+impl Whole {
+    /// Takes the octets apart; any octets will do.
+    pub fn of(octets: Vec<u8>) -> Whole {
+        let tree = Part::of(&octets);
+        Whole { octets, tree }
+    }
+
+    /// The value of a FETCH item: its name and the octets that follow it
+    /// (literal or list), or `None` where the octets say nothing about it.
+    pub fn item(&self, item: &Item) -> Option<(String, Vec<u8>)> {
+        match item {
+            Item::Flags | Item::Date | Item::Size => None,
+            Item::Whole(name, partial) => Some((name.clone(), literal(cut(&self.octets, *partial)))),
+            Item::Header(name, fields, partial) => {
+                let head = &self.octets[self.tree.header.clone()];
+                Some((name.clone(), literal(cut(&select_fields(head, fields), *partial))))
+            }
+            Item::Pass(name, asked) => {
+                let (answered, value) = self.pass(asked)?;
+                Some((name.clone().unwrap_or(answered), value))
+            }
         }
-        Item::Pass(name, asked) => {
-            let (answered, value) = pass(octets, head, text, asked)?;
-            Some((name.clone().unwrap_or(answered), value))
+    }
+
+    fn pass(&self, asked: &str) -> Option<(String, Vec<u8>)> {
+        let mut out = Vec::new();
+        match asked {
+            "ENVELOPE" => structure::envelope(&mut out, &self.octets, &self.tree),
+            "BODY" | "BODYSTRUCTURE" => {
+                structure::body(&mut out, &self.octets, &self.tree, asked == "BODYSTRUCTURE");
+            }
+            section => return self.section(section),
         }
+        Some((asked.to_owned(), out))
+    }
+
+    fn section(&self, asked: &str) -> Option<(String, Vec<u8>)> {
+        let (section, range) = asked.strip_prefix("BODY.PEEK[")?.rsplit_once(']')?;
+        let partial = range.strip_prefix('<').and_then(|r| r.strip_suffix('>')).and_then(|r| {
+            let (from, count) = r.split_once('.')?;
+            Some((from.parse().ok()?, count.parse().ok()?))
+        });
+        let origin = partial.map_or(String::new(), |(from, _): (u32, u32)| format!("<{from}>"));
+        let value = self.content(section).map_or_else(|| b"NIL".to_vec(), |data| literal(cut(&data, partial)));
+        Some((format!("BODY[{section}]{origin}"), value))
+    }
+
+    /// The octets of a section (RFC 9051 §6.4.5.1); `None` where there is no
+    /// such part.
+    fn content(&self, section: &str) -> Option<Vec<u8>> {
+        let mut path: Vec<u32> = Vec::new();
+        let mut rest = section;
+        while let Ok(number) = rest.split('.').next().unwrap_or_default().parse() {
+            path.push(number);
+            rest = rest.split_once('.').map_or("", |(_, rest)| rest);
+        }
+        let part = if path.is_empty() { None } else { Some(self.tree.at(&path)?) };
+        // HEADER and TEXT speak of the message that a message/rfc822 encloses.
+        let message = part.map_or(Some(&self.tree), |p| p.message.as_deref());
+        let range = match rest {
+            "" => part?.body.clone(),
+            "MIME" => part?.header.clone(),
+            "TEXT" => message?.body.clone(),
+            fields => {
+                let head = &self.octets[message?.header.clone()];
+                return Some(select_fields(head, &self::fields(fields)?));
+            }
+        };
+        Some(self.octets[range].to_vec())
     }
 }
 
-fn pass(octets: &[u8], head: &[u8], text: &[u8], asked: &str) -> Option<(String, Vec<u8>)> {
-    match asked {
-        "ENVELOPE" => return Some((asked.into(), envelope(octets))),
-        "BODY" | "BODYSTRUCTURE" => return Some((asked.into(), structure(text, asked == "BODYSTRUCTURE"))),
-        _ => {}
-    }
-    let (section, range) = asked.strip_prefix("BODY.PEEK[")?.split_once(']')?;
-    let partial = range.strip_prefix('<').and_then(|r| r.strip_suffix('>')).and_then(|r| {
-        let (from, count) = r.split_once('.')?;
-        Some((from.parse().ok()?, count.parse().ok()?))
-    });
-    let origin = partial.map_or(String::new(), |(from, _): (u32, u32)| format!("<{from}>"));
-    let data: &[u8] = match section {
-        "TEXT" | "1" => text,
-        // RFC 9051 §6.4.5.1: the MIME header of the only part is the message's.
-        "1.MIME" => head,
-        _ => b"",
-    };
-    Some((format!("BODY[{section}]{origin}"), literal(cut(data, partial))))
+/// `HEADER`, `HEADER.FIELDS (…)` or `HEADER.FIELDS.NOT (…)`.
+fn fields(text: &str) -> Option<Fields> {
+    let rest = text.strip_prefix("HEADER")?;
+    let Some(list) = rest.strip_prefix(".FIELDS") else { return rest.is_empty().then_some(Fields::All) };
+    let (list, not) = list.strip_prefix(".NOT").map_or((list, false), |list| (list, true));
+    let names = list.trim().trim_start_matches('(').trim_end_matches(')').split_ascii_whitespace();
+    let names = names.map(|n| n.trim_matches('"').as_bytes().to_vec()).collect();
+    Some(if not { Fields::Not(names) } else { Fields::Only(names) })
 }
 
 fn literal(data: &[u8]) -> Vec<u8> {
@@ -83,55 +137,10 @@ fn literal(data: &[u8]) -> Vec<u8> {
     out
 }
 
-fn field(octets: &[u8], name: &str) -> Option<Vec<u8>> {
-    header::values(octets, name).into_iter().next()
-}
-
-fn string(value: Option<Vec<u8>>) -> Vec<u8> {
-    value.map_or_else(|| b"NIL".to_vec(), |v| super::encode::quote(&v))
-}
-
-fn mailbox(value: Option<Vec<u8>>) -> Vec<u8> {
-    let Some(value) = value else { return b"NIL".to_vec() };
-    let text = String::from_utf8_lossy(&value).into_owned();
-    let (name, address) = match text.split_once('<') {
-        Some((name, rest)) => (name.trim().trim_matches('"').to_owned(), rest.trim_end_matches('>').to_owned()),
-        None => (String::new(), text),
-    };
-    let (local, domain) = address.rsplit_once('@').unwrap_or((&address, ""));
-    let name = if name.is_empty() { b"NIL".to_vec() } else { super::encode::quote(name.as_bytes()) };
-    let parts = [b"((".to_vec(), name, b" NIL ".to_vec(), super::encode::quote(local.as_bytes()), b" ".to_vec()];
-    [parts.concat(), super::encode::quote(domain.as_bytes()), b"))".to_vec()].concat()
-}
-
-fn envelope(octets: &[u8]) -> Vec<u8> {
-    let from = mailbox(field(octets, "From"));
-    let fields = [
-        string(field(octets, "Date")),
-        string(field(octets, "Subject")),
-        from.clone(),
-        from.clone(),
-        from,
-        mailbox(field(octets, "To")),
-        b"NIL".to_vec(),
-        b"NIL".to_vec(),
-        b"NIL".to_vec(),
-        string(field(octets, "Message-ID")),
-    ];
-    [b"(".to_vec(), fields.join(&b' '), b")".to_vec()].concat()
-}
-
-fn structure(text: &[u8], extended: bool) -> Vec<u8> {
-    let lines = memchr::memchr_iter(b'\n', text).count();
-    let tail = if extended { " NIL NIL NIL NIL" } else { "" };
-    format!("(\"TEXT\" \"PLAIN\" (\"CHARSET\" \"us-ascii\") NIL NIL \"7BIT\" {} {lines}{tail})", text.len())
-        .into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::section::Fields;
     use super::*;
+    use crate::mail::header;
 
     fn sample() -> String {
         notice(
@@ -154,12 +163,30 @@ mod tests {
     #[test]
     fn header_and_text_concatenate_to_the_whole() {
         let n = sample();
-        let value = |i: &Item| item(n.as_bytes(), i).map(|(_, v)| v).unwrap_or_default();
+        let whole = Whole::of(n.clone().into_bytes());
+        let value = |i: &Item| whole.item(i).map(|(_, v)| v).unwrap_or_default();
         let strip = |v: Vec<u8>| v[v.iter().position(|b| *b == b'\n').unwrap_or(0) + 1..].to_vec();
         let head = strip(value(&Item::Header("H".into(), Fields::All, None)));
         let text = strip(value(&Item::Pass(None, "BODY.PEEK[TEXT]".into())));
         let whole = strip(value(&Item::Whole("BODY[]".into(), None)));
         assert_eq!([head, text].concat(), whole);
         assert_eq!(whole, n.as_bytes());
+    }
+
+    #[test]
+    fn sections_reach_into_the_parts() {
+        let m = b"Subject: x\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\none\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: in\r\nA: b\r\n\r\ntwo\r\n--b--\r\n";
+        let whole = Whole::of(m.to_vec());
+        let asked = |section: &str| {
+            let (_, value) = whole.item(&Item::Pass(None, format!("BODY.PEEK[{section}]"))).unwrap();
+            String::from_utf8(value).unwrap()
+        };
+        assert_eq!(asked("1"), "{3}\r\none");
+        assert_eq!(asked("2.HEADER.FIELDS (SUBJECT)"), "{15}\r\nSubject: in\r\n\r\n");
+        assert_eq!(asked("2.HEADER.FIELDS.NOT (\"Subject\")"), "{8}\r\nA: b\r\n\r\n");
+        assert_eq!(asked("2.TEXT"), "{3}\r\ntwo");
+        assert_eq!(asked("2.MIME"), "{32}\r\nContent-Type: message/rfc822\r\n\r\n");
+        assert_eq!(asked("3"), "NIL");
+        assert_eq!(asked("1.HEADER"), "NIL");
     }
 }

@@ -18,6 +18,7 @@ use crate::perceive::{AccountFacts, CorrespondentRecord, KnownNames};
 use crate::store::{Store, StoreError, Table, from_json, read};
 
 use super::lanes::{LaneMap, Place};
+use super::measured::Mark;
 use super::pool::Pool;
 use super::rows::{self, LocalRow, MessageRow, MirrorRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid};
@@ -178,7 +179,7 @@ impl State {
                 let m = self.messages.get(&uid)?;
                 Some(m.row.size + self.stamp(entry).map_or(0, |s| s.len() as u64))
             }
-            Source::Local(n) => self.locals.get(&n).map(|l| l.row.octets.len() as u64),
+            Source::Local(n) => self.locals.get(&n).map(|l| l.row.size()),
         }
     }
 
@@ -275,12 +276,14 @@ pub enum Op {
     Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
     /// A person takes a correction back; it is named as `corrections` lists it.
     Undo(String, oneshot::Sender<Result<(), OpError>>),
-    /// Show a local message in the people's INBOX under this name.
-    PostLocal(String, String, oneshot::Sender<Result<(), OpError>>),
+    /// Show a local message; one of the same name goes.
+    PostLocal(Box<LocalRow>, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.
     RemoveLocals(Vec<u32>, oneshot::Sender<Result<(), OpError>>),
     /// Take the local message with this name away.
     RemoveLocalNamed(String, oneshot::Sender<Result<(), OpError>>),
+    /// Bodies that came out in another length than was known.
+    Measured(Vec<(UpstreamUid, u64)>, oneshot::Sender<Result<(), OpError>>),
     /// Perceive the newest `n` messages that have no stamp.
     Backfill(usize, bool, oneshot::Sender<Result<Vec<BackfillLine>, OpError>>),
 }
@@ -314,9 +317,6 @@ pub struct Mirror {
     pub agent_limits: AgentLimits,
     /// What agent keys used up of that.
     pub(super) rates: super::agent::limits::Rates,
-    /// Where drafts and arrivals are remembered and deletions held; set by
-    /// who starts the gateway.
-    pub outbox: OnceLock<Arc<Outbox>>,
     /// Connections that read bodies and serve passed-through mailboxes.
     pub pool: Pool,
     /// Held while a client's own message enters INBOX, so that the watcher
@@ -330,6 +330,10 @@ pub struct Mirror {
     pub(super) changed: watch::Sender<u64>,
     /// Whether new mail is being fetched and perceived.
     pub(super) perceiving: watch::Sender<bool>,
+    /// What is stored of lengths that weren't true, once it was read.
+    pub(super) marked: Mutex<Option<Mark>>,
+    /// What is held for the account, in a gateway that has an outbox.
+    pub outbox: OnceLock<Arc<Outbox>>,
     ops: mpsc::Sender<Op>,
 }
 
@@ -359,7 +363,6 @@ impl Mirror {
             max_message_bytes: config.max_message_bytes,
             agent_limits: config.agent,
             rates: Default::default(),
-            outbox: OnceLock::new(),
             pool,
             arrivals: tokio::sync::Mutex::new(()),
             names: Mutex::new(names),
@@ -368,6 +371,8 @@ impl Mirror {
             health: watch::Sender::new(Health::Starting),
             changed: watch::Sender::new(0),
             perceiving: watch::Sender::new(false),
+            marked: Mutex::default(),
+            outbox: OnceLock::new(),
             ops,
         };
         Ok((Arc::new(mirror), receiver))
@@ -508,9 +513,16 @@ fn load_state(store: &dyn Store, account: &AccountId) -> Result<State, StoreErro
             Ok(())
         })?;
         for audience in Audience::BOTH {
-            for place in
-                [Place::Inbox, Place::Push, Place::Meeting, Place::Queue, Place::Info, Place::Silent, Place::All]
-            {
+            for place in [
+                Place::Inbox,
+                Place::Push,
+                Place::Meeting,
+                Place::Queue,
+                Place::Info,
+                Place::Silent,
+                Place::All,
+                Place::Outbox,
+            ] {
                 if let Some(view) = rows::load_view(r, account, (audience, place))? {
                     state.views.insert((audience, place), view);
                 }

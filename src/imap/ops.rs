@@ -10,13 +10,12 @@ use std::sync::Arc;
 use crate::store::{Table, get_json, read};
 use crate::upstream::imap::{ImapError, Outcome, parse_copyuid};
 
-use super::lanes::Place;
 use super::mirror::{BackfillLine, Copied, FlagChange, Local, Message, Op, OpError};
-use super::perceiving::{Arrived, decide, lanes_of, now, trace};
+use super::perceiving::{Arrived, decide, lanes_of, trace};
 use super::plan::Plan;
 use super::rows::{LocalRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid, sequence_set};
-use super::view::{Audience, Entry, Source};
+use super::view::{Entry, Source};
 use super::watch::{WatchError, Watcher};
 
 /// UIDs named in one command: RFC 7162 §4 has lines kept below 8192 octets.
@@ -72,8 +71,8 @@ impl Watcher {
                 let done = self.undo(&id).await;
                 let _ = reply.send(done);
             }
-            Op::PostLocal(name, octets, reply) => {
-                let done = self.post_local(name, octets).await;
+            Op::PostLocal(row, reply) => {
+                let done = self.post_local(*row).await;
                 let _ = reply.send(done);
             }
             Op::RemoveLocals(numbers, reply) => {
@@ -84,6 +83,10 @@ impl Watcher {
                 let numbers: Vec<u32> =
                     self.mirror.state().locals.iter().filter(|(_, l)| l.row.name == name).map(|(n, _)| *n).collect();
                 let done = self.remove_locals(&numbers).await;
+                let _ = reply.send(done);
+            }
+            Op::Measured(lengths, reply) => {
+                let done = self.measured(&lengths).await;
                 let _ = reply.send(done);
             }
             Op::Backfill(last, dry_run, reply) => {
@@ -230,22 +233,20 @@ impl Watcher {
         })
     }
 
-    async fn post_local(&mut self, name: String, octets: String) -> Result<(), OpError> {
+    async fn post_local(&mut self, row: LocalRow) -> Result<(), OpError> {
         let mut plan = Plan::new(&self.mirror.account);
         {
             let state = self.mirror.state();
-            let inbox = (Audience::People, Place::Inbox);
             for (n, l) in &state.locals {
-                if l.row.name == name {
+                if l.row.name == row.name {
                     plan.take_out(&state, Source::Local(*n));
                     plan.local(*n, None)?;
                 }
             }
             let number = self.next_local(&state)?;
-            let row = LocalRow { name, date: internaldate(now()), octets, flags: Vec::new() };
+            plan.push_entry(&state, row.view(), row.entry(number))?;
             plan.local(number, Some(Local { row: Arc::new(row), flags_at: state.clock }))?;
             plan.json(Table::Meta, local_counter(&self.mirror.account), &number)?;
-            plan.push(&state, inbox, Source::Local(number))?;
         }
         plan.execute(&self.mirror).await
     }

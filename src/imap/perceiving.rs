@@ -12,6 +12,7 @@ use crate::perceive::{self, CorrespondentRecord, PerceiveInput};
 use crate::store::{Table, get_json, read};
 
 use super::lanes::{LaneMap, Place};
+use super::measured;
 use super::mirror::{Flags, Message, Mirror, OpError, State};
 use super::plan::{Bump, Plan};
 use super::rows::{self, MessageRow};
@@ -94,9 +95,10 @@ pub fn plan_arrival(
         stamp: None,
         decision: None,
         message_id: None,
+        measured: None,
     };
     if let Some(old) = known {
-        row = MessageRow { size: arrived.size, date: arrived.date.clone(), ..old };
+        row = MessageRow { size: arrived.size, measured: None, date: arrived.date.clone(), ..old };
     } else if placed.is_none()
         && let Some(octets) = &arrived.prefix
     {
@@ -107,6 +109,9 @@ pub fn plan_arrival(
             let time = trace.time;
             plan.bump(Bump { address: from.clone(), change: Box::new(move |r| r.saw_arrival(&display, time)) });
         }
+    }
+    if let Some(octets) = &arrived.prefix {
+        measured::correct_new(mirror, plan, arrived.uid, &mut row, octets)?;
     }
     let flags: Flags = state.intern(arrived.flags);
     let place = row.place;

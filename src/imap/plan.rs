@@ -29,7 +29,7 @@ pub struct Plan {
     account: AccountId,
     rows: Vec<(Table, Vec<u8>, Option<Vec<u8>>)>,
     next: HashMap<ViewId, ViewRow>,
-    pushed: Vec<(ViewId, Source, ViewUid)>,
+    pushed: Vec<(ViewId, Entry, ViewUid)>,
     removed: Vec<(ViewId, ViewUid)>,
     updated: Vec<(ViewId, ViewUid, Entry)>,
     messages: Vec<(UpstreamUid, Option<Message>)>,
@@ -77,13 +77,18 @@ impl Plan {
 
     /// Shows `source` at the end of a view; the UID that it will have.
     pub fn push(&mut self, state: &State, view: ViewId, source: Source) -> Result<ViewUid, OpError> {
+        self.push_entry(state, view, Entry::new(source))
+    }
+
+    /// Shows an entry as it is at the end of a view; the UID that it will have.
+    pub fn push_entry(&mut self, state: &State, view: ViewId, entry: Entry) -> Result<ViewUid, OpError> {
         let missing = || OpError::Unavailable("the mailbox is not ready".into());
         let v = state.views.get(&view).ok_or_else(missing)?;
         let uid = self.next.get(&view).map_or(v.next_uid(), |row| row.next);
         let next = uid.next().ok_or_else(|| OpError::Cannot("the mailbox has no UID left".into()))?;
         self.next.insert(view, ViewRow { uidvalidity: v.uidvalidity, next, recent: Some(v.recent()) });
-        self.pushed.push((view, source, uid));
-        self.json(Table::View, rows::entry_key(&self.account, view, uid), &Entry::new(source))?;
+        self.json(Table::View, rows::entry_key(&self.account, view, uid), &entry)?;
+        self.pushed.push((view, entry, uid));
         Ok(uid)
     }
 
@@ -192,8 +197,8 @@ impl Plan {
                 None => state.locals.remove(&number),
             };
         }
-        for (view, source, planned) in self.pushed {
-            let given = state.views.get_mut(&view).map(|v| v.push(source));
+        for (view, entry, planned) in self.pushed {
+            let given = state.views.get_mut(&view).map(|v| v.push_entry(entry));
             debug_assert_eq!(given, Some(Ok(planned)), "memory gives the planned UID");
         }
     }

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -124,6 +124,8 @@ pub struct Pool {
     permits: Arc<Semaphore>,
     shelf: Arc<Shelf>,
     timing: Timing,
+    /// How many sessions wait for a connection.
+    waiting: AtomicUsize,
     /// When and how the provider last refused our login.
     refused: Mutex<Option<(Instant, String)>>,
 }
@@ -217,7 +219,17 @@ impl Pool {
     pub fn new(account: AccountId, network: Network, accounts: Arc<Accounts>, limit: usize, timing: Timing) -> Pool {
         let permits = Arc::new(Semaphore::new(limit.max(MIN_CONNECTIONS) - 1));
         let logins = accounts.logins(&account).cloned();
-        Pool { account, network, accounts, logins, permits, shelf: Arc::default(), timing, refused: Mutex::default() }
+        Pool {
+            account,
+            network,
+            accounts,
+            logins,
+            permits,
+            shelf: Arc::default(),
+            timing,
+            waiting: AtomicUsize::new(0),
+            refused: Mutex::default(),
+        }
     }
 
     /// Host and login of the provider's IMAP server, as a deletion names them.
@@ -326,6 +338,11 @@ impl Pool {
         Ok(lease)
     }
 
+    /// Whether a session waits for a connection.
+    pub fn is_contested(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
     /// Waits for a place, in turn, for as long as [`Timing::queue`] says.
     async fn lease(&self, inbox: bool) -> Result<Lease, PoolError> {
         let age = self.shelf.age.load(Ordering::SeqCst);
@@ -340,6 +357,7 @@ impl Pool {
                     return Ok(lease);
                 }
             }
+            let waiting = Waiting::new(&self.waiting);
             let permit = tokio::select! {
                 biased;
                 // The semaphore is never closed.
@@ -352,6 +370,7 @@ impl Pool {
                 () = &mut returned => continue,
                 () = &mut end => return Err(PoolError::Limit),
             };
+            drop(waiting);
             let connection = match self.open().await {
                 Ok(connection) => connection,
                 Err(PoolError::Limit) => {
@@ -360,6 +379,7 @@ impl Pool {
                     // the provider is asked again a few times.
                     drop(permit);
                     turn.set(self.permits.clone().acquire_owned());
+                    let _waiting = Waiting::new(&self.waiting);
                     tokio::select! {
                         () = &mut returned => {}
                         () = tokio::time::sleep(self.timing.queue / LIMIT_TRIES) => {}
@@ -376,6 +396,7 @@ impl Pool {
     /// A place for a connection that is not read from the shelf: an idle one
     /// gives way.
     async fn place(&self) -> Result<OwnedSemaphorePermit, PoolError> {
+        let _waiting = Waiting::new(&self.waiting);
         let mut turn = pin!(self.permits.clone().acquire_owned());
         let mut end = pin!(tokio::time::sleep(self.timing.queue));
         loop {
@@ -438,6 +459,22 @@ impl Pool {
     pub fn slept(&self) {
         self.shelf.age.fetch_add(1, Ordering::SeqCst);
         self.sweep(true);
+    }
+}
+
+/// A session that waits for a connection, counted while it does.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn new(count: &AtomicUsize) -> Waiting<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::AccountId;
 use crate::lane::Lane;
+use crate::store::blob::BlobId;
 use crate::store::{Reader, StoreError, Table, from_json, get_json};
 
 use super::lanes::Place;
 use super::uid::{UpstreamUid, ViewUid};
-use super::view::{Audience, Entry, View};
+use super::view::{Audience, Entry, Source, View};
 
 /// Rows read at once while loading.
 const PAGE: usize = 4096;
@@ -22,8 +23,12 @@ pub type ViewId = (Audience, Place);
 /// What is stored of a message of the provider's INBOX.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MessageRow {
-    /// RFC822.SIZE at the provider, in octets.
+    /// Length in octets: RFC822.SIZE at the provider, or what was measured.
     pub size: u64,
+    /// What is known beside it where the provider's RFC822.SIZE is not the
+    /// length of BODY[].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// INTERNALDATE as the provider wrote it, without quotes.
     pub date: String,
     /// Where it is shown beside `Lanes/All`.
@@ -45,6 +50,22 @@ pub struct MessageRow {
     pub message_id: Option<String>,
 }
 
+/// A message whose length was measured, since its provider says another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// RFC822.SIZE as the provider told it first.
+    pub told: u64,
+    /// How often a client had been told another length before.
+    pub times: u32,
+}
+
+impl MessageRow {
+    /// RFC822.SIZE as the provider tells it.
+    pub fn told_size(&self) -> u64 {
+        self.measured.map_or(self.size, |m| m.told)
+    }
+}
+
 /// What is stored of a local message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LocalRow {
@@ -52,10 +73,54 @@ pub struct LocalRow {
     pub name: String,
     /// INTERNALDATE.
     pub date: String,
-    /// The octets (ASCII).
+    /// The octets (ASCII); those of `body` follow.
     pub octets: String,
     /// Flags that people set.
     pub flags: Vec<String>,
+    /// The id of the agent's key that alone sees it; without, people do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Where it is shown.
+    #[serde(default = "inbox", skip_serializing_if = "is_inbox")]
+    pub place: Place,
+    /// Octets in a file of their own, after `octets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<LocalBody>,
+}
+
+/// Octets of a local message that lie in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalBody {
+    /// The file.
+    pub blob: BlobId,
+    /// How many.
+    pub length: u64,
+}
+
+fn inbox() -> Place {
+    Place::Inbox
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_inbox(place: &Place) -> bool {
+    *place == Place::Inbox
+}
+
+impl LocalRow {
+    /// The view that shows it.
+    pub fn view(&self) -> ViewId {
+        (if self.key.is_some() { Audience::Agents } else { Audience::People }, self.place)
+    }
+
+    /// Its entry in that view.
+    pub fn entry(&self, number: u32) -> Entry {
+        Entry { key: self.key.as_deref().map(Into::into), ..Entry::new(Source::Local(number)) }
+    }
+
+    /// RFC822.SIZE.
+    pub fn size(&self) -> u64 {
+        self.octets.len() as u64 + self.body.map_or(0, |b| b.length)
+    }
 }
 
 /// What is stored of a view beside its entries.

@@ -6,6 +6,7 @@
 //! combined here. Doesn't know: how the provider matches text.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 
 use imap_codec::CommandCodec;
 use imap_codec::encode::{Encoder, Fragment};
@@ -19,12 +20,15 @@ use crate::upstream::imap::{Part, UntaggedData};
 use super::mirror::Mirror;
 use super::ops::has_flag;
 use super::perceiving::month;
+use super::rows::LocalBody;
 use super::session::{Fail, Session, Viewing};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
 use super::view::Source;
 
 /// Deepest nesting of a query.
 const MAX_DEPTH: usize = 24;
+/// Octets of a submission in a file that a search looks at, its start.
+const LOCAL_LOOK: u64 = 256 * 1024;
 /// Most leaves that are asked of the provider in one query.
 const MAX_LEAVES: usize = 64;
 
@@ -60,10 +64,14 @@ impl Session {
         }
         let mirror = self.mirror()?;
         let viewing = self.viewing()?;
-        let candidates = candidates(&mirror, viewing);
         let mut leaves: Vec<SearchKey<'_>> = Vec::new();
         for key in criteria.as_ref() {
             collect(key, &mut leaves, 0)?;
+        }
+        let candidates = candidates(&mirror, viewing, !leaves.is_empty());
+        if candidates.iter().all(|c| matches!(c.source, Source::Local(_))) {
+            // The provider knows none of these.
+            leaves.clear();
         }
         let answers = ask(&mirror, leaves).await?;
         let known = Known { exists: viewing.known.exists(), last: viewing.known.uids().last().map_or(0, |u| u.get()) };
@@ -89,14 +97,30 @@ struct Known {
     last: u32,
 }
 
-fn candidates(mirror: &Mirror, viewing: &Viewing) -> Vec<Candidate> {
+/// What a search looks at of the octets that lie in a file.
+fn start_of(mirror: &Mirror, body: &LocalBody) -> String {
+    let mut octets = Vec::new();
+    let read = mirror.store.blobs().open(&body.blob).map(|file| file.take(LOCAL_LOOK).read_to_end(&mut octets));
+    if !matches!(read, Ok(Ok(_))) {
+        tracing::warn!(account = %mirror.account, "a submission can't be searched");
+    }
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+/// The messages of a view; `reads` when the query is about their octets.
+fn candidates(mirror: &Mirror, viewing: &Viewing, reads: bool) -> Vec<Candidate> {
     let state = mirror.state();
     let Some(view) = state.view(viewing.id) else { return Vec::new() };
     let one = |uid: &ViewUid| {
         let entry = view.get(*uid)?;
         let (stamp, local) = match entry.source {
             Source::Upstream(_) => (state.stamp(entry).unwrap_or_default().to_owned(), None),
-            Source::Local(n) => (String::new(), Some(state.locals.get(&n)?.row.octets.to_lowercase())),
+            Source::Local(n) => {
+                let row = &state.locals.get(&n)?.row;
+                let body =
+                    if reads { row.body.map_or_else(String::new, |b| start_of(mirror, &b)) } else { String::new() };
+                (row.octets.clone(), Some((row.octets.clone() + &body).to_lowercase()))
+            }
         };
         Some(Candidate {
             seq: viewing.known.seq(*uid)?,

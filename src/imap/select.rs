@@ -14,6 +14,7 @@ use crate::account::Grants;
 use crate::lane::LANES;
 
 use super::agent::nonexistent;
+use super::lanes::Place;
 use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
@@ -117,7 +118,8 @@ impl Session {
         let mirror = self.mirror()?;
         ready(&mirror).await?;
         let name = name_of(mailbox);
-        let place = mirror.state().lanes.as_ref().and_then(|l| l.find(&name));
+        let (audience, key) = (self.signed()?.audience, self.signed()?.own_key());
+        let place = mirror.state().lanes.as_ref().and_then(|l| l.find_for(&name, audience));
         // RFC 9051 §6.3.2: READ-ONLY says that nothing can be changed.
         let read_only = examine || !self.may_change(&name)?;
         let Some(place) = place else {
@@ -132,14 +134,16 @@ impl Session {
         if mirror.freshen().await.is_err() {
             ready(&mirror).await?;
         }
-        let audience = self.signed()?.audience;
         let id = (audience, place);
+        // What became of a submission is told there, never changed.
+        let read_only = read_only || place == Place::Outbox;
         let (viewing, lines) = {
             let mut state = mirror.state();
             let not_ready = || Fail::No("UNAVAILABLE", "the mailbox is not ready".into());
-            let known = Known::of(state.views.get_mut(&id).ok_or_else(not_ready)?, !examine);
+            let known = Known::of_key(state.views.get_mut(&id).ok_or_else(not_ready)?, !examine, key.as_deref());
             let view = state.view(id).ok_or_else(not_ready)?;
-            let unseen = view.iter().position(|(_, e)| !has_flag(&state.shown_flags(id, e), "\\Seen"));
+            let is_unseen = |e: &Entry| !has_flag(&state.shown_flags(id, e), "\\Seen");
+            let unseen = known.uids().iter().position(|u| view.get(*u).is_some_and(is_unseen));
             let mut lines = vec![
                 flags_line(&state),
                 format!("* {} EXISTS", known.exists()),

@@ -29,6 +29,7 @@ use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
 use super::agent::{Permission, readable};
 use super::mirror::{Mirror, OpError};
 use super::pass::Passing;
+use super::patient::Patient;
 use super::pool::PoolError;
 use super::rows::ViewId;
 use super::select::name_of;
@@ -153,6 +154,11 @@ impl Signed {
         self.principal.role == Role::Agent
     }
 
+    /// The key whose own entries of a view the session sees, an agent's.
+    pub(super) fn own_key(&self) -> Option<Box<str>> {
+        self.is_agent().then(|| self.principal.key.as_str().into())
+    }
+
     /// Whether it is the operator's console: it sees what people see, and
     /// only reads.
     pub(super) fn is_console(&self) -> bool {
@@ -184,7 +190,7 @@ pub(super) enum Selection {
 }
 
 /// Where responses go, and where commands come from.
-pub(super) type Out = BufWriter<Stream>;
+pub(super) type Out = BufWriter<Patient<Stream>>;
 
 /// One session.
 pub struct Session {
@@ -233,7 +239,7 @@ impl Session {
     ) -> Session {
         let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
         Session {
-            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            out: BufWriter::with_capacity(WRITE_BUFFER, Patient::new(stream, services.timing.write)),
             reader: CommandReader::new(limits),
             services,
             login_allowed,

@@ -68,7 +68,7 @@ impl Watcher {
             {
                 let name = String::from_utf8_lossy(&name).into_owned();
                 return Err(WatchError::Refused(format!(
-                    "the provider has a mailbox called {name:?}, where the lanes would be shown: rename it there"
+                    "the provider has a mailbox called {name:?}, where mailboxes of ours would be shown: rename it there"
                 )));
             }
         }
@@ -115,7 +115,7 @@ impl Watcher {
         let old: Vec<UpstreamUid> = {
             let state = self.mirror.state();
             for m in state.messages.values() {
-                rejoin.insert((m.row.message_id.clone(), m.row.date.clone(), m.row.size), (*m.row).clone());
+                rejoin.insert((m.row.message_id.clone(), m.row.date.clone(), m.row.told_size()), (*m.row).clone());
             }
             for uid in state.messages.keys() {
                 plan.forget(&state, *uid);
@@ -139,15 +139,13 @@ impl Watcher {
         {
             let mut state = self.mirror.state();
             state.uidvalidity = Some(uidvalidity);
-            let numbers: Vec<u32> = state.locals.keys().copied().collect();
             for (id, validity) in raised {
                 state.views.insert(id, View::new(validity));
             }
             // Notices stay: they are shown anew under the new UIDVALIDITY.
             if !old.is_empty() {
-                for n in numbers {
-                    let inbox = (Audience::People, Place::Inbox);
-                    locals.push(&state, inbox, super::view::Source::Local(n))?;
+                for (n, local) in &state.locals {
+                    locals.push_entry(&state, local.row.view(), local.row.entry(*n))?;
                 }
             }
         }
@@ -162,7 +160,8 @@ impl Watcher {
             let state = self.mirror.state();
             let Some(lanes) = &state.lanes else { return Ok(()) };
             for audience in Audience::BOTH {
-                for place in lanes.places() {
+                let own = (audience == Audience::Agents).then_some(Place::Outbox);
+                for place in lanes.places().into_iter().chain(own) {
                     let id = (audience, place);
                     if state.views.contains_key(&id) {
                         continue;

@@ -22,6 +22,11 @@ pub struct Timing {
     /// The wait for the answer to a question that costs a provider nothing:
     /// whether a connection is alive.
     pub alive: Duration,
+    /// A client that takes nothing of what is written to it for so long is
+    /// given up.
+    pub write: Duration,
+    /// The same while it keeps a connection to the provider that others wait for.
+    pub write_contested: Duration,
     /// How long SELECT, STATUS, NOOP and CHECK wait for a sync.
     pub fresh: Duration,
     /// How long a session waits for a connection before NO \[LIMIT\].
@@ -55,6 +60,8 @@ impl Default for Timing {
             open: seconds(40),
             answer: seconds(60),
             alive: seconds(10),
+            write: seconds(120),
+            write_contested: seconds(5),
             fresh: seconds(10),
             queue: seconds(10),
             unused: seconds(60),

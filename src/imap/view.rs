@@ -61,12 +61,21 @@ pub struct Entry {
     /// message has a new one: its UID goes on to name the same octets.
     #[serde(rename = "st", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Box<str>>,
+    /// The id of the only key whose sessions see the entry; everybody's
+    /// without.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Box<str>>,
 }
 
 impl Entry {
     /// A plain entry.
     pub fn new(source: Source) -> Entry {
-        Entry { source, superseded: false, deleted: false, stamp: None }
+        Entry { source, superseded: false, deleted: false, stamp: None, key: None }
+    }
+
+    /// Whether a session of this key sees the entry.
+    pub fn is_for(&self, key: Option<&str>) -> bool {
+        self.key.is_none() || self.key.as_deref() == key
     }
 }
 
@@ -126,9 +135,9 @@ impl View {
         self.recent
     }
 
-    /// How many messages no session was told of yet.
-    pub fn count_recent(&self) -> usize {
-        self.entries.range(self.recent..).count()
+    /// How many messages no session was told of yet, of those that `key` sees.
+    pub fn count_recent(&self, key: Option<&str>) -> usize {
+        self.entries.range(self.recent..).filter(|(_, e)| e.is_for(key)).count()
     }
 
     /// How many messages it shows.
@@ -143,9 +152,14 @@ impl View {
 
     /// Appends an entry and returns its UID.
     pub fn push(&mut self, source: Source) -> Result<ViewUid, UidsUsedUp> {
-        let uid = self.next;
+        self.push_entry(Entry::new(source))
+    }
+
+    /// Appends an entry as it is and returns its UID.
+    pub fn push_entry(&mut self, entry: Entry) -> Result<ViewUid, UidsUsedUp> {
+        let (uid, source) = (self.next, entry.source);
         self.next = uid.next().ok_or(UidsUsedUp)?;
-        self.entries.insert(uid, Entry::new(source));
+        self.entries.insert(uid, entry);
         self.by_source.insert(source, uid);
         self.version += 1;
         Ok(uid)
@@ -210,6 +224,8 @@ pub struct Known {
     /// Whether being told takes `\Recent` from the sessions after this one
     /// (SELECT, not EXAMINE).
     claims: bool,
+    /// Whose session it is, where some entries are for one key alone.
+    key: Option<Box<str>>,
     version: u64,
 }
 
@@ -227,8 +243,13 @@ pub struct Told {
 impl Known {
     /// What a session knows right after SELECT (`claims`) or EXAMINE.
     pub fn of(view: &mut View, claims: bool) -> Known {
-        let uids = view.entries.keys().copied().collect();
-        let mut known = Known { uids, recent: Vec::new(), claims, version: view.version };
+        Known::of_key(view, claims, None)
+    }
+
+    /// The same for a session of this key.
+    pub fn of_key(view: &mut View, claims: bool, key: Option<&str>) -> Known {
+        let uids = view.entries.iter().filter(|(_, e)| e.is_for(key)).map(|(u, _)| *u).collect();
+        let mut known = Known { uids, recent: Vec::new(), claims, key: key.map(Into::into), version: view.version };
         known.take_recent(view);
         known
     }
@@ -300,7 +321,8 @@ impl Known {
         let last = self.uids.last().copied();
         let before = self.uids.len();
         let from = last.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        self.uids.extend(view.entries.range((from, std::ops::Bound::Unbounded)).map(|(u, _)| *u));
+        let new = view.entries.range((from, std::ops::Bound::Unbounded));
+        self.uids.extend(new.filter(|(_, e)| e.is_for(self.key.as_deref())).map(|(u, _)| *u));
         if self.uids.len() != before {
             told.exists = Some(self.exists());
             let recent = self.recent.len();
@@ -359,11 +381,31 @@ mod tests {
         let mut second = Known::of(&mut v, true);
         assert!(first.is_recent(old) && !second.is_recent(old));
         let new = v.push(up(2)).unwrap();
-        assert_eq!(v.count_recent(), 1);
+        assert_eq!(v.count_recent(None), 1);
         assert_eq!(second.catch_up(&mut v, false).recent, Some(1));
         assert_eq!(first.catch_up(&mut v, false).recent, None);
         assert!(second.is_recent(new) && !first.is_recent(new));
-        assert_eq!(v.count_recent(), 0);
+        assert_eq!(v.count_recent(None), 0);
+    }
+
+    #[test]
+    fn what_is_for_one_key_is_told_to_that_key_alone() {
+        let mut v = View::new(1);
+        v.push(up(1)).unwrap();
+        let of = |n, key: &str| Entry { key: Some(key.into()), ..Entry::new(Source::Local(n)) };
+        v.push_entry(of(1, "a")).unwrap();
+        let mut a = Known::of_key(&mut v, true, Some("a"));
+        let mut b = Known::of_key(&mut v, true, Some("b"));
+        let mut people = Known::of(&mut v, true);
+        assert_eq!((a.exists(), b.exists(), people.exists()), (2, 1, 1));
+        let second = v.push_entry(of(2, "b")).unwrap();
+        assert_eq!((v.count_recent(Some("a")), v.count_recent(Some("b"))), (0, 1));
+        assert_eq!(a.catch_up(&mut v, true), Told::default());
+        assert_eq!(people.catch_up(&mut v, true), Told::default());
+        assert_eq!(b.catch_up(&mut v, true).exists, Some(2));
+        v.remove(second);
+        assert_eq!(a.catch_up(&mut v, true), Told::default());
+        assert_eq!(b.catch_up(&mut v, true).expunged, vec![SeqNum::new(2).unwrap()]);
     }
 
     proptest! {

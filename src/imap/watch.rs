@@ -169,7 +169,8 @@ impl Op {
             | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
-            | Op::RemoveLocalNamed(_, r) => drop(r.send(Err(e))),
+            | Op::RemoveLocalNamed(_, r)
+            | Op::Measured(_, r) => drop(r.send(Err(e))),
             Op::CopyOut(.., r) => drop(r.send(Err(e))),
             Op::Relane(.., r) => drop(r.send(Err(e))),
             Op::Backfill(.., r) => drop(r.send(Err(e))),
@@ -192,7 +193,8 @@ impl Op {
             | Op::Undo(_, r)
             | Op::PostLocal(.., r)
             | Op::RemoveLocals(.., r)
-            | Op::RemoveLocalNamed(_, r) => r.is_closed(),
+            | Op::RemoveLocalNamed(_, r)
+            | Op::Measured(_, r) => r.is_closed(),
             Op::CopyOut(.., r) => r.is_closed(),
             Op::Relane(.., r) => r.is_closed(),
             Op::Backfill(.., r) => r.is_closed(),

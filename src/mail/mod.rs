@@ -6,3 +6,5 @@ pub mod address;
 pub mod header;
 pub mod mime;
 pub mod mutf7;
+pub(crate) mod parts;
+pub(crate) mod structure;

@@ -65,7 +65,7 @@ impl Outbox {
         F: Fn(&mut dyn Writer) -> Result<(), E> + Send + Sync + 'static,
     {
         let (account, clock) = (account.clone(), (self.tuning.clock)());
-        store::write(self.store.as_ref(), move |w| -> Result<Entry, E> {
+        self.commit("approver", move |w| -> Result<Entry, E> {
             change(w)?;
             for mut hold in record::open(w)?.into_iter().filter(|h| h.account == account && h.state == State::Held) {
                 hold.shown.clear();
@@ -116,7 +116,7 @@ impl Outbox {
         let record = hold.shown.iter().find(|s| s.nonce == nonce && s.approver == approver).cloned();
         let Some(record) = record else { return Ok(None) };
         let upstream = self.upstream_names(account).ok_or(HoldError::NoAccount)?;
-        let payload = payload(self.gateway_id(), &hold, &record, upstream);
+        let payload = payload(&self.gateway_id(), &hold, &record, upstream);
         let hash = payload.hash();
         Ok(Some(Shown { hold, payload, hash }))
     }

@@ -3,7 +3,7 @@
 
 use super::approver::Proof;
 use super::hold::{ApproveError, Hold, HoldError, HoldId, Intake, Shown, ShownRecord};
-use super::record::{self, ReceiptRow};
+use super::record::{self, Count, ReceiptRow};
 use super::{MAX_SHOWN, Outbox, SHOWN_TTL_SECONDS};
 use crate::account::{AccountId, KeyId, Role};
 use crate::floor::digest::{Hash, to_hex};
@@ -30,18 +30,20 @@ impl Outbox {
             return Err(HoldError::KeyRevoked);
         }
         let id = HoldId::random()?;
-        let limit = (intake.role == Role::Agent).then_some(self.config.max_holds_per_key);
+        let limits = (intake.role == Role::Agent).then(|| self.limits());
+        limits.iter().try_for_each(|limits| limits.alone(intake.length))?;
         let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
         let order = self.in_order(&id).await;
-        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
-            if let Some(limit) = limit
-                && record::open_of_key(w, intake.key.as_str())? >= limit
-            {
-                return Err(HoldError::TooMany(limit));
-            }
-            insert(w, id.clone(), intake.clone(), ttl, clock)
-        })
-        .await?;
+        let hold = self
+            .commit("hold", move |w| -> Result<Hold, HoldError> {
+                record::count_once(w)?;
+                if let Some(limits) = &limits {
+                    let (of_key, of_all) = record::counts(w, intake.key.as_str())?;
+                    limits.check(intake.length, of_key, of_all)?;
+                }
+                insert(w, id.clone(), intake.clone(), ttl, clock)
+            })
+            .await?;
         self.announce(&hold);
         drop(order);
         // The key may have been revoked, and its holds frozen, in between.
@@ -71,30 +73,31 @@ impl Outbox {
         getrandom::fill(&mut nonce).map_err(|e| HoldError::Random(e.to_string()))?;
         let (clock, ttl) = ((self.tuning.clock)(), seconds(self.config.receipt_ttl));
         let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
-        let (hold, shown) = store::write(self.store.as_ref(), move |w| -> Result<_, HoldError> {
-            let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
-            let now = record::now(w, clock)?;
-            let shown = ShownRecord {
-                nonce: to_hex(&nonce),
-                approver: approver.clone(),
-                method: method.to_owned(),
-                time: now,
-                expiry: now.saturating_add(ttl),
-            };
-            // What is decided can be looked at; it can't be approved.
-            if hold.state == State::Held {
-                hold.shown.retain(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS);
-                if hold.shown.len() >= MAX_SHOWN {
-                    hold.shown.remove(0);
+        let (hold, shown) = self
+            .commit("show", move |w| -> Result<_, HoldError> {
+                let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+                let now = record::now(w, clock)?;
+                let shown = ShownRecord {
+                    nonce: to_hex(&nonce),
+                    approver: approver.clone(),
+                    method: method.to_owned(),
+                    time: now,
+                    expiry: now.saturating_add(ttl),
+                };
+                // What is decided can be looked at; it can't be approved.
+                if hold.state == State::Held {
+                    hold.shown.retain(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS);
+                    if hold.shown.len() >= MAX_SHOWN {
+                        hold.shown.remove(0);
+                    }
+                    hold.shown.push(shown.clone());
+                    record::save(w, &hold)?;
                 }
-                hold.shown.push(shown.clone());
-                record::save(w, &hold)?;
-            }
-            Ok((hold, shown))
-        })
-        .await?;
+                Ok((hold, shown))
+            })
+            .await?;
         let upstream = self.upstream_names(&hold.account).ok_or(HoldError::NoAccount)?;
-        let payload = payload(self.gateway_id(), &hold, &shown, upstream);
+        let payload = payload(&self.gateway_id(), &hold, &shown, upstream);
         let hash = payload.hash();
         Ok(Shown { hold, payload, hash })
     }
@@ -130,46 +133,47 @@ impl Outbox {
         }
         let upstream = self.upstream_names(account).ok_or(ApproveError::NoAccount)?;
         let revoked: std::collections::HashSet<KeyId> = self.revoked_keys(account);
-        let (clock, signing) = ((self.tuning.clock)(), self.identity.signing.clone());
-        let gateway_id = self.gateway_id().to_owned();
+        let (clock, signing) = ((self.tuning.clock)(), self.identity().signing);
+        let gateway_id = self.gateway_id();
         let (account, id) = (account.clone(), id.clone());
         let (nonce, displayed, approver) = (nonce.to_owned(), displayed_hash.to_owned(), approver.to_owned());
         let order = self.in_order(&id).await;
-        let (hold, receipt) = store::write(self.store.as_ref(), move |w| -> Result<_, ApproveError> {
-            let mut hold = record::load_of(w, &account, &id)?.ok_or(ApproveError::NotFound)?;
-            let now = record::now(w, clock)?;
-            if hold.state != State::Held {
-                return Err(ApproveError::NotHeld(hold.state));
-            }
-            if hold.expires_at.is_some_and(|at| at <= now) {
-                return Err(ApproveError::NotHeld(State::Expired));
-            }
-            if revoked.contains(&hold.key) {
-                return Err(ApproveError::KeyRevoked);
-            }
-            let shown = hold.shown.iter().find(|s| s.nonce == nonce && s.approver == approver);
-            let shown = shown.filter(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS && now < s.expiry);
-            let payload = payload(&gateway_id, &hold, shown.ok_or(ApproveError::Stale)?, upstream.clone());
-            if payload.hash().to_string() != displayed {
-                return Err(ApproveError::HashDiffers);
-            }
-            if payload.method != proof.method() {
-                return Err(ApproveError::Method);
-            }
-            let assertion = proof.assertion();
-            if let Some(assertion) = &assertion {
-                assertion.names(&payload).map_err(ApproveError::Proof)?;
-            }
-            let event =
-                Event::Approved { hold: hold.id.to_string(), payload: payload.hash(), approver: approver.clone() };
-            hold.approver = Some(approver.clone());
-            hold.next_attempt = Some(now);
-            let entry = approve_transition(w, &mut hold, clock, event)?;
-            let receipt = mint_with(&payload, &signing, entry.head(), assertion);
-            record::put_receipt(w, &hold.id, &ReceiptRow { receipt: receipt.clone(), spent: false })?;
-            Ok((hold, receipt))
-        })
-        .await?;
+        let (hold, receipt) = self
+            .commit("approve", move |w| -> Result<_, ApproveError> {
+                let mut hold = record::load_of(w, &account, &id)?.ok_or(ApproveError::NotFound)?;
+                let now = record::now(w, clock)?;
+                if hold.state != State::Held {
+                    return Err(ApproveError::NotHeld(hold.state));
+                }
+                if hold.expires_at.is_some_and(|at| at <= now) {
+                    return Err(ApproveError::NotHeld(State::Expired));
+                }
+                if revoked.contains(&hold.key) {
+                    return Err(ApproveError::KeyRevoked);
+                }
+                let shown = hold.shown.iter().find(|s| s.nonce == nonce && s.approver == approver);
+                let shown = shown.filter(|s| now.saturating_sub(s.time) < SHOWN_TTL_SECONDS && now < s.expiry);
+                let payload = payload(&gateway_id, &hold, shown.ok_or(ApproveError::Stale)?, upstream.clone());
+                if payload.hash().to_string() != displayed {
+                    return Err(ApproveError::HashDiffers);
+                }
+                if payload.method != proof.method() {
+                    return Err(ApproveError::Method);
+                }
+                let assertion = proof.assertion();
+                if let Some(assertion) = &assertion {
+                    assertion.names(&payload).map_err(ApproveError::Proof)?;
+                }
+                let event =
+                    Event::Approved { hold: hold.id.to_string(), payload: payload.hash(), approver: approver.clone() };
+                hold.approver = Some(approver.clone());
+                hold.next_attempt = Some(now);
+                let entry = approve_transition(w, &mut hold, clock, event)?;
+                let receipt = mint_with(&payload, &signing, entry.head(), assertion);
+                record::put_receipt(w, &hold.id, &ReceiptRow { receipt: receipt.clone(), spent: false })?;
+                Ok((hold, receipt))
+            })
+            .await?;
         tracing::info!(hold = %hold.id, account = %hold.account, "approved");
         self.announce(&hold);
         drop(order);
@@ -198,34 +202,36 @@ impl Outbox {
         let (ttl, clock) = (seconds(self.config.hold_ttl), (self.tuning.clock)());
         let (account, id, approver) = (account.clone(), id.clone(), approver.to_owned());
         let _order = self.in_order(&again).await;
-        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
-            let mut old = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
-            if let Some(again) = old.again {
-                return Err(HoldError::Again(again));
-            }
-            if old.state != State::Unknown {
-                return Err(Illegal { state: old.state, transition: Transition::Approve }.into());
-            }
-            let event = Event::Reheld { hold: id.to_string(), again: again.to_string(), approver: approver.clone() };
-            record::append(w, clock, event)?;
-            old.again = Some(again.clone());
-            record::save(w, &old)?;
-            let intake = Intake {
-                account: old.account,
-                key: old.key,
-                role: old.role,
-                envelope: old.envelope,
-                blob: old.blob,
-                length: old.length,
-                message_id: old.message_id,
-                subject: old.subject,
-                reason: old.reason,
-                action: old.action,
-                lineage: old.lineage,
-            };
-            insert(w, again.clone(), intake, ttl, clock)
-        })
-        .await?;
+        let hold = self
+            .commit("resend", move |w| -> Result<Hold, HoldError> {
+                let mut old = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+                if let Some(again) = old.again {
+                    return Err(HoldError::Again(again));
+                }
+                if old.state != State::Unknown {
+                    return Err(Illegal { state: old.state, transition: Transition::Approve }.into());
+                }
+                let event =
+                    Event::Reheld { hold: id.to_string(), again: again.to_string(), approver: approver.clone() };
+                record::append(w, clock, event)?;
+                old.again = Some(again.clone());
+                record::save(w, &old)?;
+                let intake = Intake {
+                    account: old.account,
+                    key: old.key,
+                    role: old.role,
+                    envelope: old.envelope,
+                    blob: old.blob,
+                    length: old.length,
+                    message_id: old.message_id,
+                    subject: old.subject,
+                    reason: old.reason,
+                    action: old.action,
+                    lineage: old.lineage,
+                };
+                insert(w, again.clone(), intake, ttl, clock)
+            })
+            .await?;
         self.announce(&hold);
         Ok(hold.id)
     }
@@ -249,7 +255,7 @@ impl Outbox {
     /// Writes an event of another module (keys, PIN) to the ledger.
     pub async fn record(&self, event: Event) -> Result<Entry, HoldError> {
         let clock = (self.tuning.clock)();
-        store::write(self.store.as_ref(), move |w| Ok(record::append(w, clock, event.clone())?)).await
+        self.commit("record", move |w| Ok(record::append(w, clock, event.clone())?)).await
     }
 
     async fn decide(
@@ -263,16 +269,26 @@ impl Outbox {
     ) -> Result<(), HoldError> {
         let (account, id, clock) = (account.clone(), id.clone(), (self.tuning.clock)());
         let _order = self.in_order(&id).await;
-        let hold = store::write(self.store.as_ref(), move |w| -> Result<Hold, HoldError> {
-            let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
-            hold.approver.clone_from(&approver);
-            record::transition(w, &mut hold, transition, clock, event.clone(), detail.clone())?;
-            Ok(hold)
-        })
-        .await?;
+        let hold = self
+            .commit(doing(transition), move |w| -> Result<Hold, HoldError> {
+                let mut hold = record::load_of(w, &account, &id)?.ok_or(HoldError::NotFound)?;
+                hold.approver.clone_from(&approver);
+                record::transition(w, &mut hold, transition, clock, event.clone(), detail.clone())?;
+                Ok(hold)
+            })
+            .await?;
         tracing::info!(hold = %hold.id, account = %hold.account, state = %hold.state, "decided");
         self.announce(&hold);
         Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            holds_per_key: self.config.max_holds_per_key,
+            holds: self.config.max_holds,
+            octets_per_key: self.config.max_held_bytes_per_key,
+            octets: self.config.max_held_bytes,
+        }
     }
 
     pub(super) fn is_revoked(&self, key: &KeyId) -> bool {
@@ -282,6 +298,53 @@ impl Outbox {
     fn revoked_keys(&self, account: &AccountId) -> std::collections::HashSet<KeyId> {
         let keys = self.accounts.list_keys(Some(account));
         keys.into_iter().filter(|k| k.revoked_at.is_some()).map(|k| k.id).collect()
+    }
+}
+
+/// Names the transaction among the failpoints.
+fn doing(transition: Transition) -> &'static str {
+    match transition {
+        Transition::Deny => "deny",
+        Transition::Withdraw => "withdraw",
+        Transition::Approve
+        | Transition::Expire
+        | Transition::Claim
+        | Transition::Delivered
+        | Transition::NotSent(_)
+        | Transition::DotRefused(_)
+        | Transition::NoAnswer
+        | Transition::Restored => "decide",
+    }
+}
+
+/// How much agents may have waiting. A person's own mail is not counted
+/// among it: an agent must not be able to crowd a person out.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    holds_per_key: usize,
+    holds: usize,
+    octets_per_key: u64,
+    octets: u64,
+}
+
+impl Limits {
+    /// What is too large whatever else waits.
+    fn alone(&self, length: u64) -> Result<(), HoldError> {
+        let most = self.octets_per_key.min(self.octets);
+        if length > most { Err(HoldError::NeverFits(most)) } else { Ok(()) }
+    }
+
+    fn check(&self, length: u64, of_key: Count, of_all: Count) -> Result<(), HoldError> {
+        if of_key.holds >= self.holds_per_key {
+            return Err(HoldError::TooMany(self.holds_per_key));
+        }
+        if of_key.octets.saturating_add(length) > self.octets_per_key {
+            return Err(HoldError::TooManyOctets(self.octets_per_key));
+        }
+        if of_all.holds >= self.holds || of_all.octets.saturating_add(length) > self.octets {
+            return Err(HoldError::Crowded);
+        }
+        Ok(())
     }
 }
 

@@ -10,16 +10,16 @@ use std::io::Read;
 use sha2::{Digest, Sha256};
 
 use super::Outbox;
-use super::failpoint;
 use super::hold::{Hold, HoldError};
 use super::record;
 use super::route::RouteError;
 use crate::account::SecretError;
 use crate::floor::envelope::{BodyType, Envelope};
+use crate::floor::ledger::LedgerHead;
 use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::Expect;
 use crate::floor::release::Release;
-use crate::store;
+use crate::store::{self, failpoint};
 use crate::upstream::smtp::{DataError, MailParameters, Submission, SubmissionError};
 use crate::wire::smtp::Reply;
 
@@ -85,13 +85,17 @@ impl Outbox {
         if self.is_revoked(&hold.key) {
             return Err(Stop::for_good("the submitting key was revoked"));
         }
-        let (release, payload) = self.release(hold)?;
+        let (release, payload, head) = self.release(hold)?;
         self.check_file(hold).await?;
+        // From the provider's first octet on a restored backup must be able
+        // to tell that this attempt was made.
+        self.witness_head(head).map_err(|e| Stop::for_now(e.to_string()))?;
         let mut submission = self.connect(&hold.account).await.map_err(Stop::from)?;
         offer_envelope(&mut submission, &hold.envelope, hold.length).await?;
         failpoint::hit("dispatch.before_data");
+        self.keep_lease(hold).await.map_err(|e| Stop::for_now(e.to_string()))?;
         let reply = self.stream(hold, &mut submission, release).await?;
-        tokio::spawn(submission.quit());
+        tokio::spawn(failpoint::within("dispatch", submission.quit()));
         match reply {
             reply if reply.is_positive() => Ok((payload, reply)),
             reply if reply.is_permanent() => Err(Stop::ForGood(Why::reply(&reply, reply.summary()))),
@@ -101,19 +105,20 @@ impl Outbox {
 
     /// The release of the stored receipt, checked against everything that is
     /// about to be carried out.
-    fn release(&self, hold: &Hold) -> Result<(Release, PayloadHash), Stop> {
+    fn release(&self, hold: &Hold) -> Result<(Release, PayloadHash, LedgerHead), Stop> {
         let upstream = self.upstream_names(&hold.account);
         let (host, login) = upstream.ok_or_else(|| Stop::for_good("the account is not configured"))?;
-        let (row, entry, now) = store::read(self.store.as_ref(), |r| -> Result<_, HoldError> {
+        let (row, entry, head, now) = store::read(self.store.as_ref(), |r| -> Result<_, HoldError> {
             let row = record::receipt(r, &hold.id)?;
             let entry = match &row {
                 Some(row) => record::entry(r, row.receipt.ledger_head.number)?,
                 None => None,
             };
-            Ok((row, entry, self.now(r)?))
+            Ok((row, entry, record::last_entry(r)?.map(|e| e.head()), self.now(r)?))
         })
         .map_err(|e| Stop::for_now(e.to_string()))?;
         let row = row.ok_or_else(|| Stop::for_good("there is no receipt"))?;
+        let head = head.ok_or_else(|| Stop::for_good("the ledger is empty"))?;
         let expect = Expect {
             action: hold.action,
             message: Some((hold.blob.0, hold.length)),
@@ -131,7 +136,7 @@ impl Outbox {
             .and_then(|verified| row.receipt.check_ledger(entry.as_ref()).map(|()| verified))
             .and_then(|verified| Release::from_receipt(verified, hold.action, now, &hold.envelope));
         let release = checked.map_err(|e| Stop::for_good(format!("the receipt does not cover it: {e}")))?;
-        Ok((release, row.receipt.payload_hash))
+        Ok((release, row.receipt.payload_hash, head))
     }
 
     /// Hashes the file before anybody is called: a file that was changed
@@ -196,7 +201,7 @@ async fn offer_envelope(submission: &mut Submission, envelope: &Envelope, length
         let mut refused = to.iter().zip(&rcpts).filter(|(_, reply)| !reply.is_positive());
         let first = refused.next().map(|(to, reply)| (format!("<{to}>"), reply));
         // One refusal for good among several decides.
-        let for_good = rcpts.iter().any(Reply::is_permanent);
+        let for_good = rcpts.iter().any(|reply| reply.is_permanent() && !wants_credentials(reply));
         first.map(|(to, reply)| (to, reply, for_good))
     } else {
         Some(("the sender".to_owned(), &mail, mail.is_permanent()))
@@ -204,7 +209,13 @@ async fn offer_envelope(submission: &mut Submission, envelope: &Envelope, length
     let Some((who, reply, for_good)) = refused else { return Ok(()) };
     let why = Why::reply(reply, format!("{who} was refused, nothing was sent: {}", reply.summary()));
     let _ = submission.rset().await;
-    Err(if for_good { Stop::ForGood(why) } else { Stop::ForNow(why) })
+    Err(if for_good && !wants_credentials(reply) { Stop::ForGood(why) } else { Stop::ForNow(why) })
+}
+
+/// RFC 4954 §6: replies about our own sign-in. They are permanent, and no
+/// fault of the message.
+fn wants_credentials(reply: &Reply) -> bool {
+    matches!(reply.code(), 530 | 534 | 535 | 538)
 }
 
 impl Stop {
@@ -254,7 +265,9 @@ impl From<RouteError> for Stop {
 impl From<DataError> for Stop {
     fn from(error: DataError) -> Self {
         match &error {
-            DataError::Refused(reply) if reply.is_permanent() => Stop::ForGood(Why::reply(reply, error.to_string())),
+            DataError::Refused(reply) if reply.is_permanent() && !wants_credentials(reply) => {
+                Stop::ForGood(Why::reply(reply, error.to_string()))
+            }
             DataError::Refused(reply) => Stop::ForNow(Why::reply(reply, error.to_string())),
             DataError::Mismatch | DataError::Octets(_) => Stop::for_good(error.to_string()),
             DataError::Before(inner) => Stop::from_submission(inner),

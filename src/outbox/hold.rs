@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::identity::IdentityError;
+use super::lease::Lease;
 use super::lineage::Lineage;
 use crate::account::{AccountId, KeyId, Role};
 use crate::floor::action::Action;
@@ -100,7 +102,9 @@ pub struct Hold {
     pub role: Role,
     /// Why it waits.
     pub reason: Reason,
-    /// What an approval permits.
+    /// What an approval permits. Holds from before there were other acts are
+    /// mail to be sent.
+    #[serde(default = "send_email")]
     pub action: Action,
     /// What it has of an agent's draft.
     #[serde(default)]
@@ -135,6 +139,13 @@ pub struct Hold {
     pub again: Option<HoldId>,
     /// Payloads that were shown and can be approved.
     pub(super) shown: Vec<ShownRecord>,
+    /// Who sends it, while it is being sent.
+    #[serde(default)]
+    pub(super) lease: Option<Lease>,
+}
+
+fn send_email() -> Action {
+    Action::SendEmail
 }
 
 /// What a payload holds beside the hold's own values.
@@ -174,6 +185,7 @@ impl Hold {
             approver: None,
             again: None,
             shown: Vec::new(),
+            lease: None,
         }
     }
 
@@ -220,6 +232,24 @@ pub enum HoldError {
     /// The key has as many open holds as it may.
     #[error("this key has {0} messages waiting; more are taken when some are decided")]
     TooMany(usize),
+    /// The key has as many octets in open holds as it may.
+    #[error("this key has {0} octets of messages waiting at most; more are taken when some are decided")]
+    TooManyOctets(u64),
+    /// Agents have as many open holds, or octets in them, as they may.
+    #[error("too many messages wait for approval here; more are taken when some are decided")]
+    Crowded,
+    /// The message alone is larger than what a key may have waiting.
+    #[error("a key may have {0} octets waiting, and this message is larger")]
+    NeverFits(u64),
+    /// The attempt is another dispatcher's by now.
+    #[error("the attempt is not ours any more")]
+    LostLease,
+    /// The file outside the state can't be used.
+    #[error("the witness can't be read or written: {0} (see witness_file in gateway.toml)")]
+    Witness(String),
+    /// The signing identity can't be changed.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// No such hold in this account.
     #[error("no such held message")]
     NotFound,

@@ -201,7 +201,7 @@ impl Outbox {
     pub async fn drafted(&self, account: &AccountId, key: &KeyId, octets: &[u8]) -> Result<(), HoldError> {
         let draft = Draft::of(octets, key.clone(), 0);
         let (account, clock) = (account.clone(), (self.tuning.clock)());
-        store::write(self.store.as_ref(), move |w| -> Result<(), HoldError> {
+        self.commit("draft", move |w| -> Result<(), HoldError> {
             let now = record::now(w, clock)?;
             prune(w, DRAFTS, &account, now, MAX_DRAFTS)?;
             let row = row_key(DRAFTS, &account, now)?;
@@ -215,7 +215,7 @@ impl Outbox {
     pub async fn arrived(&self, account: &AccountId, octets: &[u8]) -> Result<(), HoldError> {
         let Some(sketch) = Sketch::of(&written(octets)) else { return Ok(()) };
         let (account, clock) = (account.clone(), (self.tuning.clock)());
-        store::write(self.store.as_ref(), move |w| -> Result<(), HoldError> {
+        self.commit("arrival", move |w| -> Result<(), HoldError> {
             let now = record::now(w, clock)?;
             prune(w, ARRIVED, &account, now, MAX_ARRIVED)?;
             let row = row_key(ARRIVED, &account, now)?;

@@ -15,29 +15,35 @@
 //! | the claiming transaction, before the provider is called | `sending` |
 //! | the transaction after the provider's final reply | `sent`, `failed`, `approved` |
 //! | a start that finds `sending` | `unknown` |
+//! | a start that finds a restored backup (see [`witness`]) | `unknown`, all that was open |
 
 mod approver;
 mod decide;
 pub mod deletion;
 mod dispatch;
-pub mod failpoint;
 pub mod forward;
 mod hold;
 mod identity;
+mod lease;
 pub mod lineage;
 mod record;
+mod recover;
 mod route;
 mod run;
 pub mod strict;
+mod witness;
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tokio::sync::{Notify, broadcast};
 
 pub use approver::{CHANGES_SHOWN_SECONDS, Proof};
 pub use hold::{ApproveError, Hold, HoldError, HoldEvent, HoldId, Intake, Shown};
 pub use identity::IdentityError;
+pub use lease::LEASE_SECONDS;
+pub use recover::Found;
 pub use route::{Route, RouteError};
 
 use crate::account::{AccountId, Accounts};
@@ -46,9 +52,11 @@ use crate::floor::identity::VerifyingKey;
 use crate::floor::ledger::{Entry, LedgerHead};
 use crate::floor::receipt::Receipt;
 use crate::store::blob::BlobId;
-use crate::store::{self, Reader, Store, StoreError, Table};
+use crate::store::{self, Reader, Store, StoreError, Table, Writer, failpoint};
 use crate::upstream::smtp::{TIMEOUTS, Timeouts};
 use identity::Identity;
+use lease::Dispatcher;
+use witness::Witness;
 
 /// Name of the file that holds the signing key, in the state folder.
 pub const IDENTITY_FILE: &str = "identity.key";
@@ -100,7 +108,12 @@ pub struct Outbox {
     config: Arc<Config>,
     store: Arc<dyn Store>,
     accounts: Arc<Accounts>,
-    identity: Identity,
+    identity: RwLock<Identity>,
+    rotating: tokio::sync::Mutex<()>,
+    dispatcher: Dispatcher,
+    witness: Witness,
+    /// Whether what a start finds was dealt with.
+    recovered: tokio::sync::Mutex<bool>,
     embedded: OnceLock<Endpoint>,
     executor: OnceLock<deletion::Executor>,
     events: broadcast::Sender<HoldEvent>,
@@ -113,7 +126,7 @@ pub struct Outbox {
 
 impl std::fmt::Debug for Outbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outbox").field("gateway_id", &self.identity.gateway_id).finish_non_exhaustive()
+        f.debug_struct("Outbox").field("gateway_id", &self.gateway_id()).finish_non_exhaustive()
     }
 }
 
@@ -131,21 +144,51 @@ impl Outbox {
         accounts: Arc<Accounts>,
         tuning: Tuning,
     ) -> Result<Outbox, IdentityError> {
-        let identity = Identity::load_or_make(&config.state_dir.join(IDENTITY_FILE))?;
+        let identity = Identity::load_or_make(&config.state_dir.join(IDENTITY_FILE), store.disk())?;
+        let dispatcher = Dispatcher::new().map_err(|e| IdentityError::Random(e.to_string()))?;
+        let witness = Witness::at(&config.witness_file, store.disk().clone());
         let (events, _) = broadcast::channel(EVENT_BACKLOG);
         let (embedded, executor, wake) = (OnceLock::new(), OnceLock::new(), Notify::new());
         let order = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
-        Ok(Outbox { config, store, accounts, identity, embedded, executor, events, order, wake, tuning })
+        Ok(Outbox {
+            config,
+            store,
+            accounts,
+            identity: RwLock::new(identity),
+            rotating: tokio::sync::Mutex::default(),
+            dispatcher,
+            witness,
+            recovered: tokio::sync::Mutex::default(),
+            embedded,
+            executor,
+            events,
+            order,
+            wake,
+            tuning,
+        })
     }
 
     /// Names this gateway in payloads.
-    pub fn gateway_id(&self) -> &str {
-        &self.identity.gateway_id
+    pub fn gateway_id(&self) -> String {
+        self.identity().gateway_id
     }
 
-    /// The keys that receipts of this gateway verify under.
+    /// The keys that receipts of this gateway verify under, the current one
+    /// first.
     pub fn verifying_keys(&self) -> Vec<VerifyingKey> {
-        vec![self.identity.signing.verifying_key()]
+        self.identity().verifying_keys()
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_identity(&self, new: Identity) {
+        *self.identity.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    fn identity_path(&self) -> PathBuf {
+        self.config.state_dir.join(IDENTITY_FILE)
     }
 
     /// Every transition from now on.
@@ -231,12 +274,41 @@ impl Outbox {
         self.order[place % ORDER_LOCKS].lock().await
     }
 
+    /// One durable transaction; `doing` names it among the failpoints.
+    async fn commit<T, E>(
+        &self,
+        doing: &'static str,
+        work: impl FnMut(&mut dyn Writer) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        failpoint::within(doing, async {
+            failpoint::hit_here("begin");
+            let result = store::write(self.store.as_ref(), work).await;
+            failpoint::hit_here("durable");
+            result
+        })
+        .await
+    }
+
     fn announce(&self, hold: &Hold) {
         // Nobody listening is fine.
         let _ = self.events.send(hold.event());
     }
 }
 
+#[cfg(test)]
+mod lease_tests;
+#[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
+mod outcome_tests;
+#[cfg(test)]
+mod power_tests;
+#[cfg(test)]
+mod recover_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

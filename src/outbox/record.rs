@@ -1,13 +1,14 @@
 //! Holds, receipts and the ledger as rows.
 //!
 //! Keys of [`Table::Hold`]: `h/ID` the hold; `o/ID` its submitting key, while
-//! it has not ended; `a/ACCOUNT\0TIME ID` an account's holds by age.
+//! it has not ended; `a/ACCOUNT\0TIME ID` an account's holds by age;
+//! `n/KEY` how many open holds a key has, and `n/` all agents together.
 
 use serde::{Deserialize, Serialize};
 
 use super::SCAN_PAGE;
 use super::hold::{Hold, HoldError, HoldId};
-use crate::account::AccountId;
+use crate::account::{AccountId, Role};
 use crate::floor::ledger::{Entry, Event};
 use crate::floor::receipt::Receipt;
 use crate::floor::submission::{State, Transition, step};
@@ -16,6 +17,24 @@ use crate::store::{self, Reader, StoreError, Table, Writer};
 const HOLD: &[u8] = b"h/";
 const OPEN: &[u8] = b"o/";
 const ACCOUNT: &[u8] = b"a/";
+const COUNT: &[u8] = b"n/";
+
+/// Open holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Count {
+    pub(super) holds: usize,
+    pub(super) octets: u64,
+}
+
+impl Count {
+    fn plus(self, octets: u64) -> Count {
+        Count { holds: self.holds.saturating_add(1), octets: self.octets.saturating_add(octets) }
+    }
+
+    fn minus(self, octets: u64) -> Count {
+        Count { holds: self.holds.saturating_sub(1), octets: self.octets.saturating_sub(octets) }
+    }
+}
 
 /// A receipt, and whether an attempt under it got as far as the final dot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,8 +68,10 @@ pub(super) fn load_of(
 
 /// Writes a hold that exists.
 pub(super) fn save(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), StoreError> {
-    if hold.state.is_final() {
-        w.delete(Table::Hold, &key(OPEN, &hold.id))?;
+    let open = key(OPEN, &hold.id);
+    if hold.state.is_final() && w.get(Table::Hold, &open)?.is_some() {
+        w.delete(Table::Hold, &open)?;
+        recount(w, hold, |count| count.minus(hold.length))?;
     }
     store::put_json(w, Table::Hold, &key(HOLD, &hold.id), hold)
 }
@@ -62,7 +83,45 @@ pub(super) fn insert(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), 
     by_age.extend_from_slice(hold.id.as_str().as_bytes());
     w.put(Table::Hold, &by_age, hold.id.as_str().as_bytes())?;
     w.put(Table::Hold, &key(OPEN, &hold.id), hold.key.as_str().as_bytes())?;
+    recount(w, hold, |count| count.plus(hold.length))?;
     save(w, hold)
+}
+
+/// Counts `hold` in or out: with its key, and an agent's with all agents'.
+fn recount(w: &mut (impl Writer + ?Sized), hold: &Hold, change: impl Fn(Count) -> Count) -> Result<(), StoreError> {
+    let mut change_one = |key: &[u8]| -> Result<(), StoreError> {
+        let before: Count = store::get_json(w, Table::Hold, key)?.unwrap_or_default();
+        match change(before) {
+            Count { holds: 0, .. } if key != COUNT => w.delete(Table::Hold, key),
+            after => store::put_json(w, Table::Hold, key, &after),
+        }
+    };
+    change_one(&count_key(hold.key.as_str()))?;
+    if hold.role == Role::Agent { change_one(COUNT) } else { Ok(()) }
+}
+
+fn count_key(submitter: &str) -> Vec<u8> {
+    [COUNT, submitter.as_bytes()].concat()
+}
+
+/// What a key has open, and what all agents have.
+pub(super) fn counts(r: &(impl Reader + ?Sized), submitter: &str) -> Result<(Count, Count), StoreError> {
+    let one = store::get_json(r, Table::Hold, &count_key(submitter))?;
+    let all = store::get_json(r, Table::Hold, COUNT)?;
+    Ok((one.unwrap_or_default(), all.unwrap_or_default()))
+}
+
+/// Counts everything that is open, in a state that was written before there
+/// were counts.
+pub(super) fn count_once(w: &mut (impl Writer + ?Sized)) -> Result<(), HoldError> {
+    if w.get(Table::Hold, COUNT)?.is_some() {
+        return Ok(());
+    }
+    store::put_json(w, Table::Hold, COUNT, &Count::default())?;
+    for hold in open(w)? {
+        recount(w, &hold, |count| count.plus(hold.length))?;
+    }
+    Ok(())
 }
 
 /// Visits every pair whose key starts with `prefix`.
@@ -116,16 +175,6 @@ pub(super) fn open(r: &(impl Reader + ?Sized)) -> Result<Vec<Hold>, HoldError> {
     ids.iter().filter_map(|id| load(r, id).transpose()).collect()
 }
 
-/// How many holds of a key have not ended.
-pub(super) fn open_of_key(r: &(impl Reader + ?Sized), submitter: &str) -> Result<usize, StoreError> {
-    let mut count = 0;
-    pairs(r, OPEN, |_, key| {
-        count += usize::from(key == submitter.as_bytes());
-        Ok(())
-    })?;
-    Ok(count)
-}
-
 /// The receipt of a hold.
 pub(super) fn receipt(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<ReceiptRow>, HoldError> {
     Ok(store::get_json(r, Table::Receipt, id.as_str().as_bytes())?)
@@ -134,6 +183,15 @@ pub(super) fn receipt(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<
 /// Writes the receipt of a hold.
 pub(super) fn put_receipt(w: &mut (impl Writer + ?Sized), id: &HoldId, row: &ReceiptRow) -> Result<(), StoreError> {
     store::put_json(w, Table::Receipt, id.as_str().as_bytes(), row)
+}
+
+/// The receipt of a hold, where there is one, opens nothing any more.
+pub(super) fn spend(w: &mut (impl Writer + ?Sized), id: &HoldId) -> Result<(), HoldError> {
+    if let Some(mut row) = receipt(w, id)? {
+        row.spent = true;
+        put_receipt(w, id, &row)?;
+    }
+    Ok(())
 }
 
 /// The ledger's last entry.
@@ -173,6 +231,9 @@ pub(super) fn transition(
     hold.detail = detail;
     if hold.state != State::Held {
         hold.shown.clear();
+    }
+    if hold.state != State::Sending {
+        hold.lease = None;
     }
     save(w, hold)?;
     Ok(entry)

@@ -1,14 +1,21 @@
 //! For tests: an outbox of the embedded account before a scripted provider.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Hold, HoldId, Outbox, Tuning};
+use super::{Hold, HoldError, HoldId, Intake, Outbox, Tuning};
 use crate::account::{AccountId, Accounts};
-use crate::config::{Config, TlsMode};
+use crate::account::{KeyId, Role, demo};
+use crate::config::{Config, Endpoint, TlsMode};
+use crate::floor::action::Action;
+use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
+use crate::floor::hold::Reason;
 use crate::floor::submission::State;
 use crate::store::Store;
-use crate::store::redb::RedbStore;
+use crate::store::disk::{Change, Disk, Watch};
+use crate::store::redb::{DATABASE_FILE, RedbStore};
 use crate::upstream::smtp::TIMEOUTS;
 use crate::upstream::smtp::scripted::Provider;
 
@@ -19,10 +26,34 @@ pub(crate) fn tuning() -> Tuning {
     Tuning { timeouts, retry_seconds: |_| 0, ..Tuning::default() }
 }
 
+/// A message with every trap of a transfer in it.
+pub(crate) const MESSAGE: &[u8] = b"From: demo@example.org\r\nSubject: x\r\n\r\n.dot\r\n..two\r\n.\r\nend\r\n";
+
+/// From the sample account, without parameters.
+pub(crate) fn envelope(to: &[&str]) -> Envelope {
+    let paths = to.iter().map(|t| ForwardPath::parse(t).unwrap()).collect();
+    Envelope::new("demo@example.org", paths, BodyType::SevenBit, false).unwrap()
+}
+
+/// A disk that is full while it is told to be.
+#[derive(Debug, Default)]
+pub(crate) struct Fills(pub(crate) AtomicBool);
+
+impl Watch for Fills {
+    fn room(&self) -> std::io::Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Err(std::io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn changed(&self, _: Change<'_>) {}
+}
+
 /// An outbox and what it stands on.
 pub(crate) struct Bench {
     /// Removed with the bench.
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
     pub(crate) config: Arc<Config>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) accounts: Arc<Accounts>,
@@ -33,17 +64,63 @@ pub(crate) struct Bench {
 impl Bench {
     /// The embedded account before `provider`; `change` alters the configuration.
     pub(crate) async fn new(provider: &Provider, tuning: Tuning, change: impl FnOnce(&mut Config)) -> Bench {
+        Bench::at(provider.endpoint(TlsMode::None), tuning, change).await
+    }
+
+    /// Before a provider that is to be reached by STARTTLS.
+    pub(crate) async fn over_tls(provider: &Provider, tuning: Tuning) -> Bench {
+        Bench::at(provider.endpoint(TlsMode::StartTls), tuning, |_| {}).await
+    }
+
+    /// Before a port that nobody listens on.
+    pub(crate) async fn elsewhere(tuning: Tuning) -> Bench {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        drop(taken);
+        let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port, tls: TlsMode::None, ca: None };
+        Bench::at(endpoint, tuning, |_| {}).await
+    }
+
+    async fn at(endpoint: Endpoint, tuning: Tuning, change: impl FnOnce(&mut Config)) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::embedded(folder.path());
         change(&mut config);
+        let bench = Bench::on(config, endpoint, tuning, Disk::default()).await;
+        Bench { _folder: Some(folder), ..bench }
+    }
+
+    /// On a disk that can be filled.
+    pub(crate) async fn filling(provider: &Provider, fills: Arc<Fills>) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::embedded(folder.path());
+        let bench = Bench::on(config, provider.endpoint(TlsMode::None), tuning(), Disk::watched(fills)).await;
+        Bench { _folder: Some(folder), ..bench }
+    }
+
+    /// In a folder that the caller keeps.
+    pub(crate) async fn in_folder(folder: &Path, provider: &Provider, tuning: Tuning) -> Bench {
+        Bench::on(Config::embedded(folder), provider.endpoint(TlsMode::None), tuning, Disk::default()).await
+    }
+
+    /// As a process that came after would find it: a copy of the state.
+    pub(crate) async fn reopened_at(self, folder: &Path, provider: &Provider) -> Bench {
+        let state = folder.join("state");
+        std::fs::create_dir(&state).unwrap();
+        for name in [DATABASE_FILE, super::IDENTITY_FILE] {
+            std::fs::copy(self.config.state_dir.join(name), state.join(name)).unwrap();
+        }
+        Bench::in_folder(folder, provider, tuning()).await
+    }
+
+    pub(crate) async fn on(config: Config, endpoint: Endpoint, tuning: Tuning, disk: Disk) -> Bench {
         let config = Arc::new(config);
-        let store: Arc<dyn Store> = Arc::new(RedbStore::open(&config.state_dir).unwrap());
+        let store: Arc<dyn Store> = Arc::new(RedbStore::open_on(&config.state_dir, disk).unwrap());
         let accounts = Accounts::new(config.clone(), store.clone()).unwrap();
         accounts.ensure_demo_keys().await.unwrap();
         let outbox = Outbox::tuned(config.clone(), store.clone(), accounts.clone(), tuning).unwrap();
-        outbox.set_embedded_submission(provider.endpoint(TlsMode::None));
+        outbox.set_embedded_submission(endpoint);
         let account = accounts.ids().remove(0);
-        Bench { _folder: folder, config, store, accounts, outbox: Arc::new(outbox), account }
+        Bench { _folder: None, config, store, accounts, outbox: Arc::new(outbox), account }
     }
 
     /// The hold once it is in `state`; panics after five seconds.
@@ -56,6 +133,54 @@ impl Bench {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("never {state}: {:?}", self.outbox.get(&self.account, id));
+    }
+
+    /// The key of the sample account's agent.
+    pub(crate) fn agent(&self) -> KeyId {
+        self.accounts.authenticate(demo::ADDRESS, demo::AGENT_KEY).unwrap().key
+    }
+
+    /// Submits octets as a face does.
+    pub(crate) async fn submit(&self, role: Role, envelope: Envelope, octets: &[u8]) -> Result<HoldId, HoldError> {
+        let mut writer = self.store.blobs().writer()?;
+        writer.write(octets)?;
+        let (blob, length) = writer.finish()?;
+        let intake = Intake {
+            account: self.account.clone(),
+            key: self.agent(),
+            role,
+            envelope,
+            blob,
+            length,
+            message_id: None,
+            subject: Some("x".to_owned()),
+            reason: Reason::AgentKey,
+            action: Action::SendEmail,
+            lineage: None,
+        };
+        self.outbox.hold(intake).await
+    }
+
+    /// Submits [`MESSAGE`] and approves it.
+    pub(crate) async fn approved(&self, envelope: Envelope, octets: &[u8]) -> HoldId {
+        let id = self.submit(Role::Agent, envelope, octets).await.unwrap();
+        self.approve(&id).await;
+        id
+    }
+
+    /// The hold.
+    pub(crate) fn hold(&self, id: &HoldId) -> Hold {
+        self.outbox.get(&self.account, id).unwrap().unwrap()
+    }
+
+    /// One attempt, as the dispatcher makes it.
+    pub(crate) async fn attempt(&self, id: &HoldId) -> Hold {
+        let claimed = self.outbox.claim(&self.hold(id)).await.unwrap().expect("it can be claimed");
+        self.outbox.begin_work(id);
+        let outcome = self.outbox.send(&claimed).await;
+        self.outbox.settle(&claimed, &outcome).await.unwrap();
+        self.outbox.end_work(id);
+        self.hold(id)
     }
 
     /// Shows and approves as the page does.

@@ -470,10 +470,19 @@ fn store_fault(error: &StoreError) -> Reply {
 fn hold_fault(error: &HoldError) -> Reply {
     match error {
         HoldError::Store(inner) => store_fault(inner),
-        HoldError::TooMany(_) => Reply::new(452, "4.7.1", error.to_string()),
+        HoldError::TooMany(_) | HoldError::TooManyOctets(_) => Reply::new(452, "4.7.1", error.to_string()),
+        // RFC 3463 §3.4: X.3.1, the system is full.
+        HoldError::Crowded => Reply::new(452, "4.3.1", error.to_string()),
+        HoldError::NeverFits(_) => Reply::new(552, "5.3.4", error.to_string()),
         HoldError::KeyRevoked => Reply::new(550, "5.7.1", error.to_string()),
         HoldError::NoAccount => Reply::new(550, "5.7.1", error.to_string()),
-        HoldError::NotFound | HoldError::Illegal(_) | HoldError::Again(_) | HoldError::Random(_) => {
+        HoldError::NotFound
+        | HoldError::Illegal(_)
+        | HoldError::Again(_)
+        | HoldError::Random(_)
+        | HoldError::LostLease
+        | HoldError::Witness(_)
+        | HoldError::Identity(_) => {
             tracing::error!(%error, "a message can't be held");
             Reply::new(451, "4.3.0", "the message can't be held; try again later")
         }

@@ -18,7 +18,8 @@ use super::{
 };
 use crate::account::{Principal, Reach, Unproven};
 use crate::downstream::Connection;
-use crate::outbox::{RouteError, failpoint};
+use crate::outbox::RouteError;
+use crate::store::failpoint;
 use crate::upstream::smtp::SubmissionError;
 use crate::wire::smtp::{Command, CommandError, LineError, Parameter, Path, PathError, Reply, parse_command};
 

@@ -13,7 +13,7 @@ use super::*;
 use crate::account::demo;
 use crate::config::HoldMode;
 use crate::floor::submission::State;
-use crate::outbox::testing::{Bench, tuning};
+use crate::outbox::testing::{Bench, Fills, tuning};
 use crate::outbox::{Hold, HoldId};
 use crate::upstream::smtp::scripted::{Dot, Provider, Script};
 
@@ -33,6 +33,10 @@ impl World {
     async fn new(script: Script, change: impl FnOnce(&mut Config)) -> World {
         let provider = Provider::start(script).await;
         let bench = Bench::new(&provider, tuning(), change).await;
+        World::around(provider, bench)
+    }
+
+    fn around(provider: Provider, bench: Bench) -> World {
         let sent: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
         let log = sent.clone();
         let hook: PersonSent = Arc::new(move |_, to| log.lock().unwrap().push(to.to_vec()));
@@ -40,6 +44,13 @@ impl World {
         let services = Services::new(config, accounts, bench.outbox.clone(), bench.store.clone(), hook);
         let (shutdown, _) = watch::channel(false);
         World { provider, bench, services: Arc::new(services), shutdown, sent }
+    }
+
+    /// On a disk that can be filled.
+    async fn filling(fills: Arc<Fills>) -> World {
+        let provider = Provider::start(Script::default()).await;
+        let bench = Bench::filling(&provider, fills).await;
+        World::around(provider, bench)
     }
 
     pub(super) async fn plain() -> World {
@@ -522,4 +533,45 @@ async fn a_key_with_too_many_holds_is_told_so() {
         assert!(client.reply().await.starts_with(code));
     }
     assert_eq!(world.holds().len(), 1);
+}
+
+#[tokio::test]
+async fn each_limit_of_what_waits_has_its_own_answer() {
+    const LENGTH: u64 = AGENT_MESSAGE.len() as u64;
+    type Case = (fn(&mut Config), [&'static str; 2]);
+    let cases: [Case; 5] = [
+        (|c| c.max_held_bytes_per_key = 2 * LENGTH - 1, ["250 2.0.0", "452 4.7.1"]),
+        (|c| c.max_held_bytes = 2 * LENGTH - 1, ["250 2.0.0", "452 4.3.1"]),
+        (|c| c.max_holds = 1, ["250 2.0.0", "452 4.3.1"]),
+        (|c| c.max_held_bytes_per_key = LENGTH - 1, ["552 5.3.4", "552 5.3.4"]),
+        (|c| c.max_message_bytes = LENGTH - 1, ["552 5.3.4", "552 5.3.4"]),
+    ];
+    for (n, (change, replies)) in cases.into_iter().enumerate() {
+        let world = World::new(Script::default(), change).await;
+        let mut client = world.agent().await;
+        for code in &replies {
+            client.begin(&["b@example.com"]).await;
+            client.send(&stuffed(AGENT_MESSAGE)).await;
+            let reply = client.reply().await;
+            assert!(reply.starts_with(code), "{n}: {reply}");
+        }
+        let held = replies.iter().filter(|r| r.starts_with("250")).count();
+        assert_eq!(world.holds().len(), held, "{n}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_what_was_held_stays() {
+    let fills = Arc::new(Fills::default());
+    let world = World::filling(fills.clone()).await;
+    let mut client = world.agent().await;
+    for (full, code) in [(false, "250 2.0.0"), (true, "452 4.3.1"), (true, "452 4.3.1"), (false, "250 2.0.0")] {
+        fills.0.store(full, std::sync::atomic::Ordering::SeqCst);
+        client.begin(&["b@example.com"]).await;
+        client.send(&stuffed(AGENT_MESSAGE)).await;
+        let reply = client.reply().await;
+        assert!(reply.starts_with(code), "{reply}");
+    }
+    assert_eq!(world.holds().len(), 2);
+    assert!(world.holds().iter().all(|h| h.state == State::Held));
 }

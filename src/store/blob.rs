@@ -10,9 +10,8 @@
 //! writes the state that names it after `finish`, and sweeps only at start.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
+use super::disk::Disk;
 use crate::floor::digest::{digest, to_hex};
 
 /// Mode of folders under the state folder.
@@ -45,6 +45,7 @@ pub struct Blobs {
 #[derive(Debug)]
 struct Shared {
     root: PathBuf,
+    disk: Disk,
     /// Subfolders whose own name is known to be on disk. One made by another
     /// writer a moment ago exists, but isn't durable until the root is synced.
     durable: [AtomicBool; 256],
@@ -52,16 +53,16 @@ struct Shared {
 
 impl Blobs {
     /// Opens the files under `root`, making the folders where they are missing.
-    pub fn at(root: &Path) -> Result<Blobs, StoreError> {
+    pub fn at(root: &Path, disk: Disk) -> Result<Blobs, StoreError> {
         for folder in [root.to_owned(), root.join(TMP)] {
-            make_folder(&folder)?;
+            make_folder(&disk, &folder)?;
         }
-        sync_folder(root)?;
+        sync_folder(&disk, root)?;
         if let Some(parent) = root.parent() {
-            sync_folder(parent)?;
+            sync_folder(&disk, parent)?;
         }
         let durable = std::array::from_fn(|_| AtomicBool::new(false));
-        Ok(Blobs { shared: Arc::new(Shared { root: root.to_owned(), durable }) })
+        Ok(Blobs { shared: Arc::new(Shared { root: root.to_owned(), disk, durable }) })
     }
 
     /// Begins a file. Dropped unfinished, it leaves nothing.
@@ -69,13 +70,9 @@ impl Blobs {
         let mut name = [0; NAME_OCTETS];
         getrandom::fill(&mut name).map_err(|e| StoreError::Failed(e.to_string()))?;
         let temp = self.shared.root.join(TMP).join(to_hex(&name));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(&temp)
-            .map_err(|e| io_error(&temp, e))?;
-        Ok(BlobWriter { shared: self.shared.clone(), temp: Temp(temp), file, hasher: Sha256::new(), length: 0 })
+        let file = self.shared.disk.create(&temp, FILE_MODE).map_err(|e| io_error(&temp, e))?;
+        let temp = Temp { path: temp, disk: self.shared.disk.clone(), kept: false };
+        Ok(BlobWriter { shared: self.shared.clone(), temp, file, hasher: Sha256::new(), length: 0 })
     }
 
     /// Opens a finished file for reading.
@@ -95,7 +92,7 @@ impl Blobs {
                 let id = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<BlobId>().ok());
                 // A name that isn't ours is left alone.
                 if unfinished || id.is_some_and(|id| !live.contains(&id)) {
-                    fs::remove_file(&file).map_err(|e| io_error(&file, e))?;
+                    self.shared.disk.remove(&file).map_err(|e| io_error(&file, e))?;
                     removed += 1;
                 }
             }
@@ -111,14 +108,20 @@ impl Shared {
     }
 }
 
-/// An unfinished file's path; removed when dropped.
+/// An unfinished file's path; removed when dropped, unless it was kept.
 #[derive(Debug)]
-struct Temp(PathBuf);
+struct Temp {
+    path: PathBuf,
+    disk: Disk,
+    kept: bool,
+}
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        // After a rename there is nothing to remove; what stays is swept at start.
-        let _ = fs::remove_file(&self.0);
+        if !self.kept {
+            // What stays is swept at start.
+            let _ = self.disk.remove(&self.path);
+        }
     }
 }
 
@@ -135,7 +138,8 @@ pub struct BlobWriter {
 impl BlobWriter {
     /// Appends octets.
     pub fn write(&mut self, octets: &[u8]) -> Result<(), StoreError> {
-        self.file.write_all(octets).map_err(|e| io_error(&self.temp.0, e))?;
+        let (temp, disk) = (&self.temp.path, &self.shared.disk);
+        disk.write(&mut self.file, temp, self.length, octets).map_err(|e| io_error(temp, e))?;
         self.hasher.update(octets);
         self.length += octets.len() as u64;
         Ok(())
@@ -149,28 +153,30 @@ impl BlobWriter {
     /// Makes the file durable under its content address; returns the address
     /// and the length in octets.
     pub fn finish(self) -> Result<(BlobId, u64), StoreError> {
-        let BlobWriter { shared, temp, file, hasher, length } = self;
+        let BlobWriter { shared, mut temp, file, hasher, length } = self;
+        let disk = &shared.disk;
         // A write that failed half-way left octets that were not hashed.
-        let written = file.metadata().map_err(|e| io_error(&temp.0, e))?.len();
+        let written = file.metadata().map_err(|e| io_error(&temp.path, e))?.len();
         if written != length {
-            return Err(StoreError::Failed(format!("{}: {written} octets instead of {length}", temp.0.display())));
+            return Err(StoreError::Failed(format!("{}: {written} octets instead of {length}", temp.path.display())));
         }
-        file.sync_all().map_err(|e| io_error(&temp.0, e))?;
+        disk.sync(&file, &temp.path).map_err(|e| io_error(&temp.path, e))?;
         drop(file);
         let id = BlobId(hasher.finalize().into());
         let path = shared.path(&id);
         let folder = path.parent().unwrap_or(&shared.root);
-        make_folder(folder)?;
-        let kept = fs::metadata(&path).is_ok_and(|existing| existing.is_file() && existing.len() == length);
-        if !kept {
-            fs::rename(&temp.0, &path).map_err(|e| io_error(&path, e))?;
+        make_folder(disk, folder)?;
+        let there = fs::metadata(&path).is_ok_and(|existing| existing.is_file() && existing.len() == length);
+        if !there {
+            disk.rename(&temp.path, &path).map_err(|e| io_error(&path, e))?;
+            temp.kept = true;
         }
         // Also where the file was there already: whoever put it there may not
         // have come to this line yet.
-        sync_folder(folder)?;
+        sync_folder(disk, folder)?;
         let durable = &shared.durable[usize::from(id.0[0])];
         if !durable.load(Ordering::Acquire) {
-            sync_folder(&shared.root)?;
+            sync_folder(disk, &shared.root)?;
             durable.store(true, Ordering::Release);
         }
         Ok((id, length))
@@ -178,16 +184,13 @@ impl BlobWriter {
 }
 
 /// Makes one folder of mode 0700; one that exists is fine.
-pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
-    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        other => other.map_err(|e| io_error(path, e)),
-    }
+pub(super) fn make_folder(disk: &Disk, path: &Path) -> Result<bool, StoreError> {
+    disk.make_folder(path, FOLDER_MODE).map_err(|e| io_error(path, e))
 }
 
 /// Makes the names in a folder durable.
-pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(|e| io_error(path, e))
+pub(super) fn sync_folder(disk: &Disk, path: &Path) -> Result<(), StoreError> {
+    disk.sync_folder(path).map_err(|e| io_error(path, e))
 }
 
 /// The paths in a folder.

@@ -9,7 +9,11 @@
 //! [`put_json`] and [`get_json`]).
 
 pub mod blob;
+pub mod disk;
+pub mod failpoint;
 mod overlay;
+#[cfg(test)]
+pub(crate) mod power;
 pub mod redb;
 pub mod scratch;
 #[cfg(test)]
@@ -150,6 +154,11 @@ pub trait Store: Send + Sync + 'static {
     fn write(&self, work: Work) -> BoxFuture<'_, Result<bool, StoreError>>;
     /// The content-addressed files of this state.
     fn blobs(&self) -> &blob::Blobs;
+    /// The way to the file system, for files beside the store.
+    fn disk(&self) -> &disk::Disk;
+    /// Names this opening where only one process at a time can have the store
+    /// open: whoever names another opening has ended. `None` where several can.
+    fn sole_opening(&self) -> Option<&str>;
 }
 
 /// Reads over one snapshot and returns what `work` returns.

@@ -22,24 +22,30 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
 use std::ops::Bound;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use ::redb::backends::FileBackend;
 use ::redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError,
-    WriteTransaction,
+    BackendError, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
+    TableDefinition, TableError, WriteTransaction,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::blob::{Blobs, FILE_MODE, FOLDER_MODE, io_error};
+use super::blob::{self, Blobs, FILE_MODE, FOLDER_MODE, io_error};
+use super::disk::{Change, Disk};
+use super::failpoint;
 use super::overlay::{Base, Changes, Overlay, Span, Visit};
+use crate::floor::digest::to_hex;
+
 use super::{BoxFuture, Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, Table, Work, from_json};
 
 /// Most work functions in one commit.
@@ -53,8 +59,13 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(5);
 /// How many times it looks.
 const REOPEN_TRIES: u32 = 400;
 
+/// Random octets in the name of an opening.
+const OPENING_OCTETS: usize = 16;
+
 /// Name of the database in the state folder.
 pub const DATABASE_FILE: &str = "tollgate.redb";
+/// Name of a database that is being made.
+const UNFINISHED_FILE: &str = "tollgate.redb.tmp";
 /// Name of the lock in the state folder.
 pub const LOCK_FILE: &str = "lock";
 /// Name of the folder of content-addressed files in the state folder.
@@ -68,6 +79,8 @@ type Answer = Result<bool, StoreError>;
 
 struct Job {
     work: Work,
+    /// What it belongs to, for failpoints.
+    doing: &'static str,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -78,6 +91,9 @@ pub struct RedbStore {
     writer: Option<JoinHandle<()>>,
     slot: Arc<Slot>,
     blobs: Blobs,
+    disk: Disk,
+    /// Random; names this opening.
+    opening: String,
     /// Released last.
     _lock: File,
 }
@@ -91,17 +107,24 @@ impl std::fmt::Debug for RedbStore {
 impl RedbStore {
     /// Opens the state folder, making it where it is missing.
     pub fn open(state_dir: &Path) -> Result<RedbStore, StoreError> {
-        make_private(state_dir)?;
-        let lock = take_lock(state_dir)?;
-        let folder = state_dir.to_owned();
-        RedbStore::start(state_dir, lock, Box::new(move || open_database(&folder)))
+        RedbStore::open_on(state_dir, Disk::default())
     }
 
-    fn start(state_dir: &Path, lock: File, opener: Opener) -> Result<RedbStore, StoreError> {
+    /// As [`RedbStore::open`], by way of `disk`.
+    pub fn open_on(state_dir: &Path, disk: Disk) -> Result<RedbStore, StoreError> {
+        make_private(&disk, state_dir)?;
+        let lock = take_lock(state_dir)?;
+        let (folder, way) = (state_dir.to_owned(), disk.clone());
+        RedbStore::start(state_dir, lock, disk, Box::new(move || open_database(&folder, &way)))
+    }
+
+    fn start(state_dir: &Path, lock: File, disk: Disk, opener: Opener) -> Result<RedbStore, StoreError> {
+        let mut opening = [0; OPENING_OCTETS];
+        getrandom::fill(&mut opening).map_err(|e| StoreError::Failed(e.to_string()))?;
         let slot = Arc::new(Slot { opener, open: RwLock::new(None) });
         slot.current()?;
         // Makes the names in the state folder durable too, the database's among them.
-        let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER))?;
+        let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER), disk.clone())?;
         let (jobs, queue) = mpsc::channel(MAX_QUEUE);
         let writer = thread::Builder::new()
             .name("store-writer".into())
@@ -110,7 +133,8 @@ impl RedbStore {
                 move || write_batches(&slot, queue)
             })
             .map_err(|e| StoreError::Failed(e.to_string()))?;
-        Ok(RedbStore { jobs: Some(jobs), writer: Some(writer), slot, blobs, _lock: lock })
+        let opening = to_hex(&opening);
+        Ok(RedbStore { jobs: Some(jobs), writer: Some(writer), slot, blobs, disk, opening, _lock: lock })
     }
 }
 
@@ -127,7 +151,7 @@ impl Drop for RedbStore {
 impl Store for RedbStore {
     fn read(&self, work: &mut dyn FnMut(&dyn Reader)) -> Result<(), StoreError> {
         let database = self.slot.current()?;
-        let snapshot = Snapshot(database.begin_read().map_err(failed)?);
+        let snapshot = Snapshot::of(&database)?;
         work(&Overlay::new(&snapshot));
         Ok(())
     }
@@ -137,7 +161,8 @@ impl Store for RedbStore {
             let closed = || StoreError::Failed("the store's writer has ended".into());
             let (answer, answered) = oneshot::channel();
             let jobs = self.jobs.as_ref().ok_or_else(closed)?;
-            jobs.send(Job { work, answer }).await.map_err(|_| closed())?;
+            let doing = failpoint::doing();
+            jobs.send(Job { work, doing, answer }).await.map_err(|_| closed())?;
             answered.await.map_err(|_| closed())?
         })
     }
@@ -145,14 +170,36 @@ impl Store for RedbStore {
     fn blobs(&self) -> &Blobs {
         &self.blobs
     }
+
+    fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    fn sole_opening(&self) -> Option<&str> {
+        Some(&self.opening)
+    }
 }
 
 // ---- opening -------------------------------------------------------------
 
 /// Makes the state folder, and takes it from everybody else's eyes.
-fn make_private(state_dir: &Path) -> Result<(), StoreError> {
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(state_dir).map_err(|e| io_error(state_dir, e))?;
+fn make_private(disk: &Disk, state_dir: &Path) -> Result<(), StoreError> {
+    make_folders(disk, state_dir)?;
     restrict(state_dir, FOLDER_MODE)
+}
+
+/// Makes a folder and those above it that are missing; their names are on
+/// disk before anything is put into them.
+fn make_folders(disk: &Disk, path: &Path) -> Result<(), StoreError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.map_or(Ok(()), |parent| make_folders(disk, parent))?;
+    if blob::make_folder(disk, path)? {
+        blob::sync_folder(disk, parent.unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
 }
 
 /// Takes every permission beyond `mode` away.
@@ -165,7 +212,8 @@ fn restrict(path: &Path, mode: u32) -> Result<(), StoreError> {
 }
 
 /// Opens or makes a file that only its owner may read.
-fn private_file(path: &Path) -> Result<File, StoreError> {
+fn private_file(disk: &Disk, path: &Path) -> Result<File, StoreError> {
+    let is_new = !path.exists();
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -174,6 +222,9 @@ fn private_file(path: &Path) -> Result<File, StoreError> {
         .mode(FILE_MODE)
         .open(path)
         .map_err(|e| io_error(path, e))?;
+    if is_new {
+        disk.told(Change::Create(path));
+    }
     restrict(path, FILE_MODE)?;
     Ok(file)
 }
@@ -181,7 +232,8 @@ fn private_file(path: &Path) -> Result<File, StoreError> {
 /// Takes the folder's lock, or says which process holds it.
 fn take_lock(state_dir: &Path) -> Result<File, StoreError> {
     let path = state_dir.join(LOCK_FILE);
-    let mut file = private_file(&path)?;
+    // What it says is worth nothing after a crash, nor is its name.
+    let mut file = private_file(&Disk::default(), &path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -200,11 +252,32 @@ fn take_lock(state_dir: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-fn open_database(state_dir: &Path) -> Result<Database, StoreError> {
+fn open_database(state_dir: &Path, disk: &Disk) -> Result<Database, StoreError> {
     let path = state_dir.join(DATABASE_FILE);
-    // redb would make the file readable for the group; an empty one it fills.
-    drop(private_file(&path)?);
-    Database::builder().set_cache_size(CACHE_BYTES).create(&path).map_err(|e| match e {
+    if !path.exists() {
+        make_database(state_dir, &path, disk)?;
+    }
+    database_at(state_dir, &path, disk)
+}
+
+/// Makes the database under another name until it is whole: a power cut in
+/// between leaves none, and not one that can't be opened.
+fn make_database(state_dir: &Path, path: &Path, disk: &Disk) -> Result<(), StoreError> {
+    let unfinished = state_dir.join(UNFINISHED_FILE);
+    if unfinished.exists() {
+        disk.remove(&unfinished).map_err(|e| io_error(&unfinished, e))?;
+    }
+    let database = database_at(state_dir, &unfinished, disk)?;
+    check_schema(&database)?;
+    drop(database);
+    disk.rename(&unfinished, path).map_err(|e| io_error(path, e))?;
+    blob::sync_folder(disk, state_dir)
+}
+
+fn database_at(state_dir: &Path, path: &Path, disk: &Disk) -> Result<Database, StoreError> {
+    let file = FileBackend::new(private_file(disk, path)?).map_err(failed)?;
+    let backend = OnDisk { file, path: path.to_owned(), disk: disk.clone() };
+    Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend).map_err(|e| match e {
         ::redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(state_dir.display().to_string()),
         other => failed(other),
     })
@@ -267,6 +340,77 @@ fn failed(error: impl Into<::redb::Error>) -> StoreError {
     }
 }
 
+/// The database's file, by way of the disk.
+#[derive(Debug)]
+struct OnDisk {
+    file: FileBackend,
+    path: PathBuf,
+    disk: Disk,
+}
+
+type BackendResult<T> = Result<T, std::io::Error>;
+
+impl StorageBackend for OnDisk {
+    fn len(&self) -> BackendResult<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> BackendResult<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> BackendResult<()> {
+        failpoint::hit_here("db.length");
+        self.disk.room()?;
+        self.file.set_len(length)?;
+        self.disk.told(Change::SetLength { path: &self.path, length });
+        Ok(())
+    }
+
+    fn sync_data(&self) -> BackendResult<()> {
+        failpoint::hit_here("db.sync");
+        self.file.sync_data()?;
+        self.disk.told(Change::Sync(&self.path));
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> BackendResult<()> {
+        failpoint::hit_here("db.write");
+        self.disk.room()?;
+        self.file.write(offset, data)?;
+        self.disk.told(Change::Write { path: &self.path, offset, octets: data });
+        Ok(())
+    }
+
+    fn close(&self) -> BackendResult<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.query_lock_range(start, end)
+    }
+}
+
 // ---- reading -------------------------------------------------------------
 
 fn get(table: &impl ReadableTable<&'static [u8], &'static [u8]>, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -296,30 +440,44 @@ fn each(
 
 type StoredTable = ::redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// A snapshot; a table that was never written is empty.
-struct Snapshot(ReadTransaction);
+/// A snapshot; a table that was never written is empty. Opening a table costs
+/// more than reading a value of it, so each is opened once.
+struct Snapshot {
+    transaction: ReadTransaction,
+    tables: RefCell<BTreeMap<Table, Option<Rc<StoredTable>>>>,
+}
 
 impl Snapshot {
-    fn table(&self, table: Table) -> Result<Option<StoredTable>, StoreError> {
-        match self.0.open_table(definition(table)) {
-            Ok(open) => Ok(Some(open)),
-            Err(TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(other) => Err(failed(other)),
+    fn of(database: &Database) -> Result<Snapshot, StoreError> {
+        let transaction = database.begin_read().map_err(failed)?;
+        Ok(Snapshot { transaction, tables: RefCell::default() })
+    }
+
+    fn table(&self, table: Table) -> Result<Option<Rc<StoredTable>>, StoreError> {
+        if let Some(open) = self.tables.borrow().get(&table) {
+            return Ok(open.clone());
         }
+        let open = match self.transaction.open_table(definition(table)) {
+            Ok(open) => Some(Rc::new(open)),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(other) => return Err(failed(other)),
+        };
+        self.tables.borrow_mut().insert(table, open.clone());
+        Ok(open)
     }
 }
 
 impl Base for Snapshot {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.table(table)?.map_or(Ok(None), |t| get(&t, key))
+        self.table(table)?.map_or(Ok(None), |t| get(t.as_ref(), key))
     }
 
     fn each(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
-        self.table(table)?.map_or(Ok(()), |t| each(&t, span, false, visit))
+        self.table(table)?.map_or(Ok(()), |t| each(t.as_ref(), span, false, visit))
     }
 
     fn each_back(&self, table: Table, span: Span<'_>, visit: Visit<'_>) -> Result<(), StoreError> {
-        self.table(table)?.map_or(Ok(()), |t| each(&t, span, true, visit))
+        self.table(table)?.map_or(Ok(()), |t| each(t.as_ref(), span, true, visit))
     }
 }
 
@@ -384,6 +542,7 @@ impl Base for Pending<'_> {
 fn write_batches(slot: &Slot, mut queue: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     while let Some(first) = queue.blocking_recv() {
+        failpoint::on_this_thread(first.doing);
         batch.push(first);
         while batch.len() < MAX_BATCH {
             match queue.try_recv() {

@@ -345,6 +345,11 @@ impl Connection {
         }
     }
 
+    /// The next piece, where it needs no more octets.
+    pub fn ready_piece(&mut self) -> Result<Option<Piece>, ImapError> {
+        Ok(self.reader.next()?)
+    }
+
     /// As [`next_piece`](Self::next_piece), within the deadline.
     pub async fn piece_in_time(&mut self) -> Result<Piece, ImapError> {
         let deadline = self.deadline;

@@ -16,7 +16,7 @@ use super::peer::Peer;
 use super::refusal::Refusal;
 use super::sanitise::FRAME_STYLE_SOURCE;
 use super::session::{self, Session};
-use super::{App, pin};
+use super::{App, gate, pin};
 use crate::config::ApprovalMode;
 use crate::outbox::HoldId;
 
@@ -25,9 +25,9 @@ pub(super) const MAX_BODY: usize = 64 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Paths that need no sign-in.
-const OPEN: [&str; 7] =
-    ["/healthz", "/metrics", "/style.css", "/sign-in", "/sign-in/passkey", "/enrol", super::SCRIPT_PATH];
+/// Paths that need no sign-in; the gate takes an agent's key instead.
+const OPEN: [&str; 8] =
+    ["/healthz", "/metrics", "/style.css", "/sign-in", "/sign-in/passkey", "/enrol", super::SCRIPT_PATH, gate::PATH];
 /// Where notices' links lead; open where they are enough by themselves.
 const LINK: &str = "/link/";
 /// Says that a request is a guess of the browser's, and no person's.

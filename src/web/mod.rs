@@ -23,6 +23,7 @@ mod approvers;
 mod batch;
 pub(crate) mod facts;
 mod forms;
+pub mod gate;
 mod guard;
 mod held;
 pub mod link;
@@ -75,6 +76,8 @@ pub struct Services {
     pub outbox: Arc<Outbox>,
     /// The accounts and their keys.
     pub accounts: Arc<Accounts>,
+    /// Where agents ask for new mail.
+    pub gate: Arc<gate::Gate>,
     /// Challenges that pages gave out.
     tickets: Arc<ticket::Tickets>,
 }
@@ -82,7 +85,7 @@ pub struct Services {
 impl Services {
     /// What the pages work with.
     pub fn new(config: Arc<Config>, store: Arc<dyn Store>, outbox: Arc<Outbox>, accounts: Arc<Accounts>) -> Services {
-        Services { config, store, outbox, accounts, tickets: Arc::default() }
+        Services { config, store, outbox, accounts, gate: Arc::default(), tickets: Arc::default() }
     }
 }
 
@@ -115,6 +118,7 @@ pub fn router_at(services: Arc<Services>, site: Site) -> Router {
         .route("/metrics", get(metrics::metrics))
         .route("/style.css", get(views::style))
         .route(SCRIPT_PATH, get(views::script))
+        .route(gate::PATH, get(gate::new_mail))
         .route("/sign-in", get(views::sign_in).post(acts::sign_in))
         .route("/sign-in/passkey", post(acts::sign_in_by_passkey))
         .route("/enrol", get(approvers::enrol_page).post(approvers::enrol))

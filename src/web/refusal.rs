@@ -236,7 +236,15 @@ fn said_of_hold(error: &HoldError) -> Option<Said> {
         HoldError::KeyRevoked => (StatusCode::CONFLICT, "The key was revoked"),
         HoldError::NoAccount => (StatusCode::NOT_FOUND, "No such account"),
         HoldError::Again(_) => (StatusCode::CONFLICT, "Held again already"),
-        HoldError::TooMany(_) | HoldError::Random(_) | HoldError::Store(_) => return None,
+        HoldError::TooMany(_)
+        | HoldError::TooManyOctets(_)
+        | HoldError::Crowded
+        | HoldError::NeverFits(_)
+        | HoldError::LostLease
+        | HoldError::Witness(_)
+        | HoldError::Identity(_)
+        | HoldError::Random(_)
+        | HoldError::Store(_) => return None,
     };
     Some((status, heading, format!("Nothing was changed: {error}.")))
 }

@@ -15,6 +15,9 @@ use super::scratch::{Scratch, free_port};
 /// A recipient that it refuses with 550.
 pub(crate) const REFUSED: &str = "refused@example.net";
 
+/// A recipient that it puts off with 450.
+pub(crate) const DEFERRED: &str = "deferred@example.net";
+
 /// A running Postfix.
 #[derive(Debug)]
 pub(crate) struct Postfix {
@@ -26,6 +29,15 @@ pub(crate) struct Postfix {
 impl Postfix {
     /// Starts one that relays to the SMTP server at `sink`.
     pub(crate) fn start(dovecot: &Dovecot, sink: u16) -> Postfix {
+        Postfix::start_with(dovecot, sink, "")
+    }
+
+    /// Starts one that keeps everything in its queue, on hold.
+    pub(crate) fn start_holding(dovecot: &Dovecot, sink: u16) -> Postfix {
+        Postfix::start_with(dovecot, sink, "header_checks = static:HOLD\n")
+    }
+
+    fn start_with(dovecot: &Dovecot, sink: u16, more: &str) -> Postfix {
         let scratch = Scratch::new();
         let root = scratch.path().to_owned();
         for folder in ["etc", "queue", "data", "log"] {
@@ -34,7 +46,7 @@ impl Postfix {
         let owner = nix::unistd::User::from_name("postfix").unwrap().expect("the user postfix; see tests/run");
         std::os::unix::fs::chown(root.join("data"), Some(owner.uid.as_raw()), None).unwrap();
         let submission = free_port();
-        fs::write(root.join("etc/main.cf"), main_cf(&root, dovecot, sink)).unwrap();
+        fs::write(root.join("etc/main.cf"), main_cf(&root, dovecot, sink) + more).unwrap();
         fs::write(root.join("etc/master.cf"), master_cf(submission)).unwrap();
         let mut postfix = Postfix { daemon: None, submission, scratch };
         postfix.resume();
@@ -106,7 +118,7 @@ smtpd_client_connection_rate_limit = 0
 smtpd_client_connection_count_limit = 0
 smtpd_client_message_rate_limit = 0
 smtpd_peername_lookup = no
-smtpd_recipient_restrictions = check_recipient_access inline:{{ {{{REFUSED} = 550 5.1.1 nobody here}} }}
+smtpd_recipient_restrictions = check_recipient_access inline:{{ {{{REFUSED} = 550 5.1.1 nobody here}} {{{DEFERRED} = 450 4.7.1 later}} }}
 message_size_limit = 52428800
 mailbox_size_limit = 0
 biff = no

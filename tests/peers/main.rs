@@ -14,5 +14,6 @@ mod filing;
 mod lanes;
 mod login;
 mod names;
+mod outcomes;
 mod removals;
 mod sending;

@@ -16,6 +16,7 @@ mod fetch;
 mod gate;
 mod search;
 mod strange;
+mod told;
 
 use gate::{PATIENCE, USER, agent, next_told, ok, person, provider, section, start, uids, until};
 use strange::strange;

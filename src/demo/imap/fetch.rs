@@ -9,10 +9,10 @@ use imap_codec::imap_types::core::AString;
 use imap_codec::imap_types::fetch::{MacroOrMessageDataItemNames, MessageDataItemName, Part as PartNumber, Section};
 use imap_codec::imap_types::sequence::SequenceSet;
 
-use super::super::mime::Part;
 use super::super::state::{Message, Refusal};
-use super::super::structure;
 use super::{Done, FLUSH_AT, Failure, Session, ok};
+use crate::mail::parts::Part;
+use crate::mail::structure;
 
 impl Session {
     pub(super) async fn fetch(&mut self, set: &SequenceSet, names: MacroOrMessageDataItemNames<'_>, uid: bool) -> Done {

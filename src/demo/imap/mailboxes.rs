@@ -6,9 +6,9 @@ use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
 use imap_codec::imap_types::status::StatusDataItemName;
 
 use super::super::state::User;
-use super::super::structure;
 use super::selected::Selected;
 use super::{Done, Failure, Session, name_of, ok};
+use crate::mail::structure;
 
 /// The flags that always exist.
 const SYSTEM_FLAGS: &str = "\\Answered \\Flagged \\Deleted \\Seen \\Draft";

@@ -22,6 +22,8 @@ fn events() -> Vec<Event> {
         Event::Expired { hold: hold.clone() },
         Event::Withdrawn { hold, reason },
         Event::KeyRevoked { account, key },
+        Event::Restored { witnessed: "7:".to_owned() + &"0".repeat(64), open: 3 },
+        Event::SigningKey { retired: String::new(), key: "0".repeat(16), public: "AA==".into() },
     ]
 }
 

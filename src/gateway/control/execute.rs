@@ -10,10 +10,11 @@ use super::{CONSOLE, ControlError, Request, Which};
 use crate::account::grants::VERBS;
 use crate::account::{AccountId, AccountsError, Change, Grant, GrantError, Grants, KeyId, Role, Verb};
 use crate::config::AccountConfig;
+use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
-use crate::imap::rows;
+use crate::imap::{measured, rows};
 use crate::lane::trace::Trace;
 use crate::outbox::{Hold, HoldId};
 use crate::store::{self, Reader, StoreError, Table, Writer};
@@ -43,12 +44,14 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
         Request::HeldMessage { id } => held_message(core, &id),
         Request::HeldDeny { id, reason } => held_deny(core, &id, &reason).await,
+        Request::HeldResend { id } => held_resend(core, &id).await,
         Request::ReceiptExport { hold } => receipt_export(core, &hold),
         Request::LedgerVerify { head } => ledger_verify(core, head.as_deref()),
         Request::LedgerHead => Ok(json!({ "head": core.outbox.ledger_head()?.map(|h| h.to_string()) })),
         Request::LedgerList { from, limit } => {
             Ok(json!({ "entries": core.outbox.ledger(from, limit.min(MAX_ENTRIES))? }))
         }
+        Request::IdentityRotate => identity_rotate(core).await,
         Request::PinSet { account, pin } => pin_set(core, &account, &pin.0).await,
         Request::ApproverCode { account } => approver_code(core, &account).await,
         Request::ApproverList { account } => approver_list(core, account.as_deref()),
@@ -59,6 +62,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             let backfill = core.backfill.get().ok_or(ControlError::NotRunning("backfill"))?;
             backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
         }
+        Request::Lengths => lengths(core),
         Request::Mirror { account } => {
             let account = account_of(core, &account)?;
             let mirror = core.mirror.get().ok_or(ControlError::NotRunning("doctor"))?;
@@ -225,6 +229,12 @@ async fn held_deny(core: &Core, id: &str, reason: &str) -> Result<Value, Control
     Ok(hold_json(&find_hold(core, id)?))
 }
 
+async fn held_resend(core: &Core, id: &str) -> Result<Value, ControlError> {
+    let hold = find_hold(core, id)?;
+    let again = core.outbox.resend_unknown(&hold.account, &hold.id, CONSOLE).await?;
+    Ok(hold_json(&find_hold(core, again.as_str())?))
+}
+
 fn receipt_export(core: &Core, hold: &str) -> Result<Value, ControlError> {
     let hold = find_hold(core, hold)?;
     let receipt = core.outbox.receipt(&hold.id)?.ok_or_else(|| ControlError::NoReceipt(hold.id.to_string()))?;
@@ -243,6 +253,13 @@ fn ledger_verify(core: &Core, head: Option<&str>) -> Result<Value, ControlError>
         "tail_witnessed": verdict.tail_is_witnessed(),
         "text": verdict.to_string(),
     }))
+}
+
+async fn identity_rotate(core: &Core) -> Result<Value, ControlError> {
+    core.outbox.rotate_key().await?;
+    core.publish().map_err(|e| ControlError::Failed(e.to_string()))?;
+    let keys: Vec<String> = core.outbox.verifying_keys().iter().map(to_text).collect();
+    Ok(json!({ "keys": keys }))
 }
 
 async fn pin_set(core: &Core, account: &str, pin: &str) -> Result<Value, ControlError> {
@@ -342,6 +359,15 @@ fn corrections(core: &Core) -> Result<Value, ControlError> {
         Ok(list.len() < MAX_CORRECTIONS)
     })?;
     Ok(json!({ "corrections": list }))
+}
+
+fn lengths(core: &Core) -> Result<Value, ControlError> {
+    let mut list = Vec::new();
+    for account in core.accounts.ids() {
+        let mark = store::read::<_, StoreError>(core.store.as_ref(), |r| measured::mark_of(r, &account))?;
+        list.extend(mark.map(|mark| json!({ "account": account.to_string(), "mark": mark })));
+    }
+    Ok(json!({ "lengths": list }))
 }
 
 /// Visits a table in pages until `visit` says no.

@@ -239,3 +239,43 @@ fn every_refusal_has_its_reply() {
     assert_eq!(evil.iter().filter(|b| **b == b'\n').count(), 2);
     assert!(String::from_utf8(evil).unwrap().lines().all(|line| line.starts_with("550")));
 }
+
+/// Fields by which providers add recipients or send to somebody else, as they
+/// stand in the providers' manuals, and neighbours of them in case and form.
+#[test]
+fn fields_that_would_add_recipients_are_refused_by_name() {
+    for name in [
+        "X-SMTPAPI",
+        "x-smtpapi",
+        "X-Mailgun-Recipient-Variables",
+        "X-Mailgun-Variables",
+        "X-MC-BccAddress",
+        "X-MC-PreserveRecipients",
+        "X-MC-MergeVars",
+        "X-Mandrill-BccAddress",
+        "X-MSYS-API",
+        "X-Mailjet-Campaign",
+        "X-MJ-CustomID",
+        "X-SES-CONFIGURATION-SET",
+        "X-PM-Message-Stream",
+        "X-Postmark-Server-Token",
+        "X-SIB-API",
+        "X-Sparkpost-Options",
+        "Resent-To",
+        "Resent-Cc",
+        "Resent-Bcc",
+        "RESENT-FROM",
+        "Apparently-To",
+        "Delivered-To",
+        "Errors-To",
+        "Return-Path",
+    ] {
+        let refused = fields(&format!("{name}: eve@example.com\r\n"));
+        assert_eq!(refused, Err(Refusal::Instruction(name.to_owned())), "{name}");
+    }
+    for form in ["Bcc", "BCC", "bcc"] {
+        assert_eq!(fields(&format!("{form}: eve@example.com\r\n")), Err(Refusal::Bcc), "{form}");
+    }
+    // Folded, or behind another field's folding, it is the same field.
+    assert!(fields("To: b@example.com,\r\n c@example.com\r\nX-SMTPAPI:\r\n {}\r\n").is_err());
+}

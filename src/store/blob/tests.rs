@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -26,7 +26,7 @@ fn unfinished(root: &Path) -> usize {
 #[test]
 fn a_blob_is_named_by_its_content_and_reads_back() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(&root.path().join("blobs")).unwrap();
+    let blobs = Blobs::at(&root.path().join("blobs"), Disk::default()).unwrap();
     let id = keep(&blobs, b"abc");
     // FIPS 180-4, appendix B.1.
     assert_eq!(id.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -39,7 +39,7 @@ fn a_blob_is_named_by_its_content_and_reads_back() {
 #[test]
 fn an_unfinished_blob_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(root.path()).unwrap();
+    let blobs = Blobs::at(root.path(), Disk::default()).unwrap();
     let mut writer = blobs.writer().unwrap();
     writer.write(b"half").unwrap();
     assert_eq!(unfinished(root.path()), 1);
@@ -50,7 +50,7 @@ fn an_unfinished_blob_leaves_nothing() {
 #[test]
 fn the_same_octets_twice_are_one_file_and_a_damaged_one_is_replaced() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(root.path()).unwrap();
+    let blobs = Blobs::at(root.path(), Disk::default()).unwrap();
     let id = keep(&blobs, b"twice");
     assert_eq!(keep(&blobs, b"twice"), id);
     let path = blobs.shared.path(&id);
@@ -64,7 +64,7 @@ fn the_same_octets_twice_are_one_file_and_a_damaged_one_is_replaced() {
 #[test]
 fn octets_that_were_not_hashed_are_never_finished() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(root.path()).unwrap();
+    let blobs = Blobs::at(root.path(), Disk::default()).unwrap();
     let mut writer = blobs.writer().unwrap();
     writer.write(b"hashed").unwrap();
     // What a write that failed half-way leaves behind.
@@ -76,7 +76,7 @@ fn octets_that_were_not_hashed_are_never_finished() {
 #[test]
 fn a_sweep_removes_what_nothing_names_and_nothing_else() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(root.path()).unwrap();
+    let blobs = Blobs::at(root.path(), Disk::default()).unwrap();
     let live = keep(&blobs, b"live");
     let orphan = keep(&blobs, b"orphan");
     fs::write(root.path().join(TMP).join("crashed"), b"half").unwrap();
@@ -91,7 +91,7 @@ fn a_sweep_removes_what_nothing_names_and_nothing_else() {
 #[test]
 fn writers_of_the_same_octets_at_once_agree() {
     let root = tempfile::tempdir().unwrap();
-    let blobs = Blobs::at(root.path()).unwrap();
+    let blobs = Blobs::at(root.path(), Disk::default()).unwrap();
     let ids: HashSet<BlobId> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| keep(&blobs, &[5; 10_000]))).collect();
         writers.into_iter().map(|w| w.join().unwrap()).collect()

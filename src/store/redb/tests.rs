@@ -2,9 +2,6 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ::redb::StorageBackend;
-use ::redb::backends::FileBackend;
-
 use super::super::{TABLES, read, suite, write};
 use super::*;
 
@@ -151,20 +148,18 @@ fn what_was_acknowledged_survives_a_kill_and_pairs_stay_whole() {
 
 /// A file that answers every write with "no space left" while `full` is set.
 #[derive(Debug)]
-struct Disk {
+struct FullDisk {
     file: FileBackend,
     full: Arc<AtomicBool>,
 }
 
-type BackendResult<T> = Result<T, std::io::Error>;
-
-impl Disk {
+impl FullDisk {
     fn room(&self) -> BackendResult<()> {
         if self.full.load(Ordering::SeqCst) { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 }
 
-impl StorageBackend for Disk {
+impl StorageBackend for FullDisk {
     fn len(&self) -> BackendResult<u64> {
         self.file.len()
     }
@@ -191,11 +186,11 @@ fn on_disk(folder: &Path, full: Arc<AtomicBool>) -> RedbStore {
     let lock = take_lock(folder).unwrap();
     let path = folder.join(DATABASE_FILE);
     let opener = move || {
-        let file = FileBackend::new(private_file(&path)?).map_err(failed)?;
-        let disk = Disk { file, full: full.clone() };
+        let file = FileBackend::new(private_file(&Disk::default(), &path)?).map_err(failed)?;
+        let disk = FullDisk { file, full: full.clone() };
         Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(disk).map_err(failed)
     };
-    RedbStore::start(folder, lock, Box::new(opener)).unwrap()
+    RedbStore::start(folder, lock, Disk::default(), Box::new(opener)).unwrap()
 }
 
 #[test]

@@ -5,6 +5,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::{Submission, SubmissionError, read_reply};
 use crate::floor::release::Release;
+use crate::store::failpoint;
 use crate::upstream::net::Stream;
 use crate::wire::smtp::{DotEncoder, EncodeError, Reply};
 
@@ -89,6 +90,7 @@ impl<'a> DataWriter<'a> {
     }
 
     async fn write(&mut self) -> Result<(), DataError> {
+        failpoint::hit_within("data");
         let (stream, wire) = (&mut self.stream, &self.wire);
         let write = async {
             stream.write_all(wire).await?;
@@ -112,6 +114,7 @@ impl<'a> DataWriter<'a> {
             }
         }
         let mark = encoder.finish()?;
+        failpoint::hit_within("dot");
         // From here on an error says nothing about what the server got.
         let write = async {
             stream.write_all(mark).await?;

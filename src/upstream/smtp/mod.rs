@@ -22,6 +22,7 @@ pub use caps::EhloCaps;
 pub use data::{DataError, DataWriter, Ended};
 
 use crate::config::{Endpoint, TlsMode};
+use crate::store::failpoint;
 use crate::upstream::net::{self, ConnectError, Stream};
 use crate::wire::smtp::{Reply, ReplyError, ReplyReader};
 
@@ -324,6 +325,7 @@ impl Submission {
             self.stream = None;
             return Err(SubmissionError::OutOfStep);
         }
+        failpoint::hit_within(step);
         let stream = self.stream.as_mut().ok_or(SubmissionError::Closed)?;
         let write = async {
             stream.write_all(lines.as_bytes()).await?;

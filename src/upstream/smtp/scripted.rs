@@ -17,11 +17,18 @@ pub(crate) enum Dot {
     Close,
 }
 
-/// What the server says.
+/// In place of a reply: the connection ends.
+pub(crate) const CLOSE: &str = "(close)";
+/// In place of a reply: nothing is ever said.
+pub(crate) const SILENCE: &str = "(silence)";
+
+/// What the server says; [`CLOSE`] and [`SILENCE`] stand for any reply.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) greeting: &'static str,
     pub(crate) ehlo: Vec<&'static str>,
+    /// In place of what `ehlo` offers.
+    pub(crate) no_ehlo: Option<&'static str>,
     pub(crate) starttls: &'static str,
     pub(crate) auth: &'static str,
     pub(crate) mail: &'static str,
@@ -29,6 +36,10 @@ pub(crate) struct Script {
     pub(crate) rcpt: Vec<(&'static str, &'static str)>,
     pub(crate) data: &'static str,
     pub(crate) dot: Dot,
+    /// The connection ends after so many octets of data.
+    pub(crate) leaves_after: Option<usize>,
+    /// The reply to DATA waits for this.
+    pub(crate) waits_at_data: Option<Arc<tokio::sync::Notify>>,
 }
 
 impl Default for Script {
@@ -43,12 +54,15 @@ impl Default for Script {
                 "SMTPUTF8",
                 "AUTH PLAIN LOGIN",
             ],
+            no_ehlo: None,
             starttls: "220 go",
             auth: "235 2.7.0 ok",
             mail: "250 2.1.0 ok",
             rcpt: Vec::new(),
             data: "354 go",
             dot: Dot::Reply("250 2.0.0 queued as 1"),
+            leaves_after: None,
+            waits_at_data: None,
         }
     }
 }
@@ -144,6 +158,7 @@ impl Provider {
             let script = script();
             let verb = line.split(' ').next()?.to_ascii_uppercase();
             match verb.as_str() {
+                "EHLO" if script.no_ehlo.is_some() => say(&mut stream, script.no_ehlo?).await?,
                 "EHLO" => {
                     let last = script.ehlo.len() - 1;
                     for (n, word) in script.ehlo.iter().enumerate() {
@@ -174,9 +189,12 @@ impl Provider {
                     say(&mut stream, reply).await?;
                 }
                 "DATA" => {
+                    if let Some(wait) = &script.waits_at_data {
+                        wait.notified().await;
+                    }
                     say(&mut stream, script.data).await?;
                     if script.data.starts_with("354") {
-                        self.data(&mut stream, std::mem::take(&mut open)).await?;
+                        self.data(&mut stream, std::mem::take(&mut open), script.leaves_after).await?;
                         match script.dot {
                             Dot::Reply(reply) => say(&mut stream, reply).await?,
                             Dot::Silence => tokio::time::sleep(Duration::from_secs(3600)).await,
@@ -195,7 +213,7 @@ impl Provider {
     }
 
     /// Reads data to the end mark, or to the end of the connection.
-    async fn data(&self, stream: &mut BufReader<TcpStream>, got: Got) -> Option<()> {
+    async fn data(&self, stream: &mut BufReader<TcpStream>, got: Got, leaves_after: Option<usize>) -> Option<()> {
         let place = {
             let mut log = self.log.lock().unwrap();
             log.got.push(got);
@@ -214,7 +232,7 @@ impl Provider {
                 log.got[place].wire.clone_from(&wire);
                 log.got[place].complete = complete;
             }
-            if ended {
+            if ended || leaves_after.is_some_and(|n| wire.len() >= n) {
                 return None;
             }
             if complete {
@@ -225,5 +243,9 @@ impl Provider {
 }
 
 async fn say(stream: &mut BufReader<TcpStream>, line: &str) -> Option<()> {
-    stream.write_all(format!("{line}\r\n").as_bytes()).await.ok()
+    match line {
+        CLOSE => None,
+        SILENCE => std::future::pending().await,
+        line => stream.write_all(format!("{line}\r\n").as_bytes()).await.ok(),
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::mail::header::{self, HeaderSpans};
+use super::header::{self, HeaderSpans};
 
 /// Deepest nesting that is looked into; what is deeper is a leaf.
 const MAX_DEPTH: usize = 40;

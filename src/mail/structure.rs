@@ -3,7 +3,7 @@
 //! Promises: header text goes out as it came, never decoded; whatever a quoted
 //! string can't carry goes out as a literal.
 
-use super::mime::{ContentType, Part, disposition};
+use super::parts::{ContentType, Part, disposition};
 
 /// `text` as nstring: NIL, quoted, or a literal.
 pub(crate) fn nstring(out: &mut Vec<u8>, text: Option<&[u8]>) {

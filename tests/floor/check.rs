@@ -1,0 +1,115 @@
+//! What must be true after a crash and the start that follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use tollgate::floor::action::Action;
+use tollgate::floor::ledger::{self, Event};
+use tollgate::floor::receipt::Expect;
+use tollgate::floor::submission::State;
+use tollgate::outbox::Hold;
+
+use crate::child::{self, TOLD};
+
+/// A hold that somebody was told of.
+#[derive(Debug)]
+struct Told {
+    kind: String,
+    id: String,
+    /// The last state that was told.
+    state: Option<String>,
+}
+
+fn told(folder: &Path) -> BTreeMap<String, Told> {
+    let text = std::fs::read_to_string(folder.join(TOLD)).unwrap_or_default();
+    let mut all: BTreeMap<String, Told> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["held", hold, kind, id] => {
+                all.insert((*hold).to_owned(), Told { kind: (*kind).to_owned(), id: (*id).to_owned(), state: None });
+            }
+            ["state", hold, state] => all.get_mut(*hold).unwrap().state = Some((*state).to_owned()),
+            _ => panic!("the child told {line:?}"),
+        }
+    }
+    all
+}
+
+/// The states that a hold of this kind can be in once nothing is due.
+fn legal(kind: &str) -> &'static [State] {
+    match kind {
+        "deny" | "again" => &[State::Held, State::Denied],
+        "withdraw" => &[State::Held, State::Withdrawn],
+        "expire" => &[State::Held, State::Expired],
+        "send" | "rotated" => &[State::Held, State::Sent, State::Unknown],
+        "refuse" => &[State::Held, State::Failed, State::Unknown],
+        "later" => &[State::Held, State::Approved, State::Failed, State::Unknown],
+        "lost" => &[State::Held, State::Unknown],
+        other => panic!("what is {other}?"),
+    }
+}
+
+/// What the sinks must have of a message, by its Message-ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copies {
+    None,
+    One,
+    AtMostOne,
+}
+
+/// Looks at a state folder that nobody has open; what the sinks must have.
+pub(crate) fn check(folder: &Path) -> BTreeMap<String, Copies> {
+    let opened = child::open(folder);
+    let holds: Vec<Hold> = opened.accounts.ids().iter().flat_map(|a| opened.outbox.list(a).unwrap()).collect();
+    let mut copies = BTreeMap::new();
+    for (id, told) in told(folder) {
+        let hold = holds.iter().find(|h| h.id.as_str() == id);
+        let hold = hold.unwrap_or_else(|| panic!("what had its 250 is gone: {told:?}"));
+        assert!(legal(&told.kind).contains(&hold.state), "{told:?} is {}", hold.state);
+        match told.state.as_deref() {
+            None => {}
+            Some("approved") => assert_ne!(hold.state, State::Held, "an approval was lost: {told:?}"),
+            Some(state) => assert_eq!(hold.state.name(), state, "{told:?}"),
+        }
+        if told.id != "-" {
+            let of = match hold.state {
+                State::Sent => Copies::One,
+                State::Unknown => Copies::AtMostOne,
+                _ => Copies::None,
+            };
+            copies.insert(told.id, of);
+        }
+    }
+    let entries = opened.outbox.whole_ledger().unwrap();
+    ledger::verify(&entries, None).unwrap();
+    let in_ledger = entries.iter().filter(|e| matches!(e.event, Event::Held { .. })).count();
+    assert_eq!(in_ledger, holds.len(), "each hold has its entry, and each entry its hold");
+    assert!(!entries.iter().any(|e| matches!(e.event, Event::Restored { .. })), "a crash is no restore");
+    let keys = opened.outbox.verifying_keys();
+    for hold in &holds {
+        if let Some(receipt) = opened.outbox.receipt(&hold.id).unwrap() {
+            receipt.verify(&keys, &Expect::new(Action::SendEmail)).unwrap();
+            receipt.check_ledger(entries.iter().find(|e| e.number == receipt.ledger_head.number)).unwrap();
+        }
+    }
+    swept(folder, &opened.outbox.live_blobs().unwrap().iter().map(ToString::to_string).collect());
+    copies
+}
+
+/// Exactly the files that holds name, and nothing half-written.
+fn swept(folder: &Path, live: &BTreeSet<String>) {
+    let names = |folder: &Path| -> Vec<String> {
+        let read = std::fs::read_dir(folder).unwrap();
+        read.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    };
+    let state = folder.join("state");
+    let mut found = BTreeSet::new();
+    for below in names(&state.join("blobs")) {
+        found.extend(names(&state.join("blobs").join(below)));
+    }
+    assert_eq!(found, *live, "the files that holds name");
+    for name in names(&state).iter().chain(&names(folder)) {
+        assert!(!name.ends_with(".tmp") || name == "state.witness.tmp", "{name} was left behind");
+    }
+}
