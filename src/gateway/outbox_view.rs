@@ -27,7 +27,7 @@ const MAX_DETAIL: usize = 500;
 pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>) -> Vec<LocalRow> {
     let mut ended: BTreeMap<&KeyId, usize> = BTreeMap::new();
     let mut rows: Vec<LocalRow> = Vec::new();
-    for hold in holds.iter().rev().filter(|h| h.role == Role::Agent && live.contains(&h.key)) {
+    for hold in holds.iter().rev().filter(|h| h.action.sends() && h.role == Role::Agent && live.contains(&h.key)) {
         if hold.state.is_final() {
             let count = ended.entry(&hold.key).or_default();
             *count += 1;

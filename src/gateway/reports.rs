@@ -26,7 +26,9 @@ const MAX_SUBJECT: usize = 200;
 
 /// What is to be told, of each hold once.
 pub(super) fn wanted<'h>(holds: &'h [Hold], live: &BTreeSet<KeyId>, now: i64) -> Vec<&'h Hold> {
+    // A deletion has a list where a message would be reported on.
     let tells = |h: &&Hold| match h.state {
+        _ if !h.action.sends() => false,
         State::Failed | State::Denied | State::Expired => true,
         // A person has the notice that asks about it.
         State::Unknown => h.role == Role::Agent,

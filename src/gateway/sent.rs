@@ -148,7 +148,7 @@ impl Desk {
         .await?;
         let holds = self.core.outbox.list(&self.account)?;
         let mut due = Vec::new();
-        for hold in holds.iter().filter(|h| h.changed_at >= since) {
+        for hold in holds.iter().filter(|h| h.action.sends() && h.changed_at >= since) {
             match hold.state {
                 State::Sent if !self.progress(&hold.id)?.done => due.push(hold.id.clone()),
                 State::Failed | State::Denied | State::Expired | State::Withdrawn => self.drop_parked(hold).await?,
@@ -214,7 +214,7 @@ impl Desk {
     /// Brings one message as far as it goes; false: not yet.
     async fn one(&self, id: &HoldId) -> Result<bool, CopyError> {
         let mut progress = self.progress(id)?;
-        let hold = self.core.outbox.get(&self.account, id)?.filter(|h| h.state == State::Sent);
+        let hold = self.core.outbox.get(&self.account, id)?.filter(|h| h.action.sends() && h.state == State::Sent);
         let Some(hold) = hold.filter(|_| !progress.done) else { return Ok(true) };
         if !progress.noted {
             if hold.role == Role::Person {

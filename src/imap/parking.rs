@@ -128,7 +128,7 @@ impl Session {
             Role::Person => h.role == Role::Person,
             Role::Agent => h.key == signed.principal.key,
         };
-        holds.retain(|h| mine(h) && is_open(h, time));
+        holds.retain(|h| h.action.sends() && mine(h) && is_open(h, time));
         Ok(holds)
     }
 

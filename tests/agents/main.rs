@@ -125,7 +125,10 @@ fn leaks(
         let made = |octets: &[u8]| memchr::memmem::find(octets, MADE.as_bytes()).is_some();
         let there = provider.mailbox(user, mailbox);
         let own = there.iter().filter(|m| made(&m.octets) && !sent.iter().any(|s| s[..] == m.octets[..]));
-        leaks.extend(own.map(|_| format!("something of the agent stands in {mailbox}")));
+        leaks.extend(own.map(|m| {
+            let text = String::from_utf8_lossy(&m.octets).into_owned();
+            format!("something of the agent stands in {mailbox}: {:?} {text}", m.flags)
+        }));
         if ["Outbox", "Templates", "Scheduled"].contains(&mailbox) && !there.is_empty() {
             leaks.push(format!("{mailbox} isn't empty"));
         }
