@@ -91,10 +91,7 @@ fn need<'a>(body: &'a CommandBody<'a>) -> Option<Need<'a>> {
 /// The items that an agent may fetch: those of RFC 3501 §6.4.5.
 fn known_items(names: &MacroOrMessageDataItemNames<'_>) -> bool {
     match names {
-        MacroOrMessageDataItemNames::Macro(m) => match m {
-            Macro::All | Macro::Fast | Macro::Full => true,
-            _ => false,
-        },
+        MacroOrMessageDataItemNames::Macro(m) => matches!(m, Macro::All | Macro::Fast | Macro::Full),
         MacroOrMessageDataItemNames::MessageDataItemNames(items) => items.iter().all(|item| {
             matches!(
                 item,
@@ -121,9 +118,9 @@ fn flag_need<'a>(set: &'a SequenceSet, uid: bool, kind: StoreType, flags: &[Flag
         Flag::Extension(_) => true,
         Flag::Keyword(name) => {
             let name = name.as_ref();
-            let starts = |kept: &&str| name.get(..kept.len()).is_some_and(|start| start.eq_ignore_ascii_case(kept));
+            let starts = |kept: &str| name.get(..kept.len()).is_some_and(|start| start.eq_ignore_ascii_case(kept));
             KEPT_KEYWORDS.iter().any(|k| k.eq_ignore_ascii_case(name))
-                || KEPT_KEYWORDS.iter().take(1).any(|k| starts(&k))
+                || KEPT_KEYWORDS.iter().take(1).any(|k| starts(k))
         }
     };
     if flags.iter().any(kept) {

@@ -115,15 +115,18 @@ async fn hash_all(lease: &mut Lease, uids: &[u32]) -> Result<Vec<Victim>, CheckE
     Ok(messages)
 }
 
+/// What came of a body: its hash so far, its length, its first octets.
+type Body = (Sha256, u64, Vec<u8>);
+
 /// One message, hashed as it comes. A connection whose message is too large
 /// must not be used again: the caller drops it with the error.
 async fn hash_one(lease: &mut Lease, uid: u32, most: u64) -> Result<Victim, CheckError> {
     let tag = lease.send(format!("UID FETCH {uid} (UID BODY.PEEK[])").as_bytes()).await?;
     let ours = format!("{tag} ").into_bytes();
-    let mut found: Option<(Sha256, u64, Vec<u8>)> = None;
+    let mut found: Option<Body> = None;
     loop {
         // One response: its text, and the body that it may carry.
-        let (mut text, mut body): (Vec<u8>, Option<(Sha256, u64, Vec<u8>)>) = (Vec::new(), None);
+        let (mut text, mut body): (Vec<u8>, Option<Body>) = (Vec::new(), None);
         let mut open = false;
         loop {
             match lease.piece_in_time().await? {
