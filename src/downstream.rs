@@ -1,5 +1,6 @@
 //! Connections of clients: inside TLS from the first octet, by STARTTLS, or
-//! (loopback only, where configured) without.
+//! (loopback only, where configured) without; and the operator's, over a
+//! socket of this machine.
 //!
 //! Promises: a connection says truly whether it is inside TLS; STARTTLS works
 //! once and only where a certificate is at hand. Doesn't know: what is spoken,
@@ -12,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -46,11 +47,13 @@ enum State {
     /// Without TLS; the acceptor is for STARTTLS.
     Plain(TcpStream, Option<TlsAcceptor>),
     Tls(Box<TlsStream<TcpStream>>),
+    /// Over a socket file, whose mode says who may come.
+    Local(UnixStream),
     /// A handshake failed.
     Broken,
 }
 
-/// A client's connection over TCP.
+/// A client's connection.
 pub struct Stream {
     state: State,
 }
@@ -65,6 +68,11 @@ impl Stream {
     /// A connection without TLS, for as long as nobody asks for it.
     pub fn plain(tcp: TcpStream, starttls: Option<TlsAcceptor>) -> Stream {
         Stream { state: State::Plain(tcp, starttls) }
+    }
+
+    /// A connection over a socket file.
+    pub fn local(unix: UnixStream) -> Stream {
+        Stream { state: State::Local(unix) }
     }
 }
 
@@ -100,6 +108,7 @@ impl AsyncRead for Stream {
         match &mut self.get_mut().state {
             State::Plain(s, _) => Pin::new(s).poll_read(cx, buf),
             State::Tls(s) => Pin::new(s).poll_read(cx, buf),
+            State::Local(s) => Pin::new(s).poll_read(cx, buf),
             State::Broken => Poll::Ready(Err(broken())),
         }
     }
@@ -110,6 +119,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().state {
             State::Plain(s, _) => Pin::new(s).poll_write(cx, buf),
             State::Tls(s) => Pin::new(s).poll_write(cx, buf),
+            State::Local(s) => Pin::new(s).poll_write(cx, buf),
             State::Broken => Poll::Ready(Err(broken())),
         }
     }
@@ -118,6 +128,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().state {
             State::Plain(s, _) => Pin::new(s).poll_flush(cx),
             State::Tls(s) => Pin::new(s).poll_flush(cx),
+            State::Local(s) => Pin::new(s).poll_flush(cx),
             State::Broken => Poll::Ready(Err(broken())),
         }
     }
@@ -126,6 +137,7 @@ impl AsyncWrite for Stream {
         match &mut self.get_mut().state {
             State::Plain(s, _) => Pin::new(s).poll_shutdown(cx),
             State::Tls(s) => Pin::new(s).poll_shutdown(cx),
+            State::Local(s) => Pin::new(s).poll_shutdown(cx),
             State::Broken => Poll::Ready(Err(broken())),
         }
     }

@@ -69,9 +69,20 @@ fn help_and_version_succeed_and_unknown_verbs_are_usage_errors() {
 #[test]
 fn every_verb_has_a_help_text() {
     let place = Place::new();
-    for verb in
-        ["serve", "check", "init", "key", "held", "receipt", "ledger", "explain", "backfill", "corrections", "pin"]
-    {
+    for verb in [
+        "serve",
+        "check",
+        "doctor",
+        "init",
+        "key",
+        "held",
+        "receipt",
+        "ledger",
+        "explain",
+        "backfill",
+        "corrections",
+        "pin",
+    ] {
         let output = place.run(&[verb, "--help"]);
         assert_eq!(output.status.code(), Some(0), "{verb}");
         assert!(String::from_utf8_lossy(&output.stdout).lines().next().is_some_and(|l| l.len() > 10), "{verb}");

@@ -100,7 +100,7 @@ pub struct AgentGrants {
 pub enum Grants {
     /// A person: everything, at once.
     Person,
-    /// An agent: what its key says.
+    /// An agent: what its key says. The console too: it reads.
     Agent(AgentGrants),
 }
 
@@ -115,6 +115,19 @@ impl Grants {
             draft: Grant::Allow,
             send: FloorGrant::Ask,
             forward: FloorGrant::Ask,
+            delete: FloorGrant::Off,
+        })
+    }
+
+    /// Reading, and nothing else.
+    pub fn read_only() -> Grants {
+        Grants::Agent(AgentGrants {
+            read: Grant::Allow,
+            flag: Grant::Off,
+            file: Grant::Off,
+            draft: Grant::Off,
+            send: FloorGrant::Off,
+            forward: FloorGrant::Off,
             delete: FloorGrant::Off,
         })
     }
@@ -156,6 +169,12 @@ mod tests {
     #[test]
     fn a_person_may_do_everything() {
         assert!(VERBS.iter().all(|v| Grants::Person.allows(*v)));
+    }
+
+    #[test]
+    fn who_only_reads_may_do_nothing_else() {
+        let allowed: Vec<&Verb> = VERBS.iter().filter(|v| Grants::read_only().of(**v) != Grant::Off).collect();
+        assert_eq!(allowed, [&Verb::Read]);
     }
 
     #[test]

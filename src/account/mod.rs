@@ -2,8 +2,9 @@
 //!
 //! Promises: a [`Principal`] exists only for a key that was presented whole
 //! and is not revoked, or, where no secret is stored, for a login that the
-//! provider accepted; it names one account and nothing of another can be
-//! reached through it. Doesn't know: what a protocol does with it.
+//! provider accepted, or for the operator's console, which only reads; it
+//! names one account and nothing of another can be reached through it.
+//! Doesn't know: what a protocol does with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -103,6 +104,25 @@ impl Principal {
         match &self.own {
             Some(_) => "the provider no longer takes this password",
             None => "the key was revoked",
+        }
+    }
+}
+
+/// Who the operator's console is, where a key's id and name would stand.
+pub const CONSOLE_KEY: &str = "console";
+
+impl Principal {
+    /// The operator at the control socket, who sees what people see and
+    /// changes nothing. Becomes revoked when `ended` turns true.
+    pub fn console(account: AccountId, ended: watch::Receiver<bool>) -> Principal {
+        Principal {
+            account,
+            key: KeyId(CONSOLE_KEY.into()),
+            key_name: CONSOLE_KEY.to_owned(),
+            role: Role::Person,
+            grants: Grants::read_only(),
+            revoked: ended,
+            own: None,
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum Exit {
     Io = 74,
     /// EX_TEMPFAIL: may work later, such as while another process is busy.
     Temp = 75,
+    /// EX_PROTOCOL: a server doesn't do what it says or what its protocol asks.
+    Protocol = 76,
     /// EX_NOPERM: not allowed.
     NoPerm = 77,
     /// EX_CONFIG: the configuration is wrong.

@@ -15,6 +15,7 @@ mod backfill;
 mod check;
 mod corrections;
 mod demo;
+pub mod doctor;
 pub mod eval;
 pub mod exit;
 mod explain;
@@ -34,7 +35,7 @@ use exit::{Exit, Failure, Outcome};
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 64 usage, 65 wrong or unknown data, 66 no input, 69 a server can't be reached, \
-70 internal, 73 can't write, 74 input or output, 75 try again later, 77 not allowed, 78 configuration; \
+70 internal, 73 can't write, 74 input or output, 75 try again later, 76 a server breaks its protocol, 77 not allowed, 78 configuration; \
 `receipt verify` has its own (see its help).
 
 Environment: TOLLGATE_CONFIG, TOLLGATE_LOG (log filter), and TOLLGATE_<SECTION>_<KEY> for each key of \
@@ -91,6 +92,8 @@ enum Command {
     Serve,
     /// Print what would run, and every problem at once
     Check,
+    /// Try everything that a running gateway relies on, reading only
+    Doctor(doctor::DoctorArgs),
     /// Write a configuration for your own account, with keys and a PIN
     Init(Box<init::InitArgs>),
     /// App passwords of people's mail clients and of agents
@@ -148,6 +151,7 @@ fn run(cli: Cli) -> Outcome {
     let globals = &cli.globals;
     match cli.command {
         Some(Command::Check) => check::run(globals),
+        Some(Command::Doctor(args)) => doctor::run(globals, &args),
         Some(Command::Init(args)) => init::run(globals, &args),
         Some(Command::Key(command)) => key::run(globals, command),
         Some(Command::Held(command)) => held::run(globals, command),

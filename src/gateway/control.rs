@@ -1,5 +1,6 @@
 //! The operator's door: a Unix socket in the state folder, one request and
-//! one answer a connection, each a line of JSON.
+//! one answer a connection, each a line of JSON. After the answer to `face` it
+//! is IMAP.
 //!
 //! Promises: only processes of our own user are answered; no request approves
 //! anything or reveals a secret other than a key that it just made. Doesn't
@@ -19,7 +20,7 @@ use crate::store::StoreError;
 use crate::web::pin::PinError;
 
 pub use execute::execute;
-pub use wire::{CallError, call, serve};
+pub use wire::{CallError, call, face, serve};
 
 /// Name of the socket in the state folder.
 pub const SOCKET: &str = "control.sock";
@@ -124,6 +125,20 @@ pub enum Request {
     },
     /// What people corrected: `{corrections: [{account, correction}]}`.
     CorrectionsList,
+    /// Sync with the provider, then what the mirror of its INBOX holds:
+    /// `{health, uidvalidity, uids, provider}`. `uids` is a set as in IMAP;
+    /// `provider` is there where it is the embedded one: `{imap, smtp}`, its
+    /// addresses since this start.
+    Mirror {
+        /// The account's address.
+        account: String,
+    },
+    /// Serve the IMAP face on this connection from the answer on, as people
+    /// see it, reading only: `{}`, then a greeting.
+    Face {
+        /// The account's address.
+        account: String,
+    },
     /// Take a correction back: `{undone}`.
     CorrectionsUndo {
         /// The account's address.

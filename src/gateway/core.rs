@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use tokio::net::UnixStream;
 
 use crate::account::{AccountId, Accounts, AccountsError, demo};
 use crate::config::{Config, Provider, private};
@@ -61,6 +62,13 @@ pub type UndoFn = Arc<dyn Fn(AccountId, String) -> BoxFuture<'static, Result<(),
 /// The decision of the message that a mailbox shows under a UID to people.
 pub type LocateFn = Arc<dyn Fn(&AccountId, &str, u32) -> Result<Option<String>, StoreError> + Send + Sync>;
 
+/// Serves the IMAP face to the operator, reading only, until one of both ends.
+pub type FaceFn = Arc<dyn Fn(AccountId, UnixStream) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What the mirror of an account holds, after it was asked to agree with the
+/// provider.
+pub type MirrorFn = Arc<dyn Fn(AccountId) -> BoxFuture<'static, Result<serde_json::Value, String>> + Send + Sync>;
+
 /// State, accounts and outbox.
 #[derive(Clone)]
 pub struct Core {
@@ -79,6 +87,10 @@ pub struct Core {
     pub undo: Arc<OnceLock<UndoFn>>,
     /// Set by what keeps views; without it `explain` takes no UID.
     pub locate: Arc<OnceLock<LocateFn>>,
+    /// Set like `backfill`.
+    pub face: Arc<OnceLock<FaceFn>>,
+    /// Set like `backfill`.
+    pub mirror: Arc<OnceLock<MirrorFn>>,
 }
 
 impl std::fmt::Debug for Core {
@@ -105,6 +117,8 @@ impl Core {
             backfill: Arc::default(),
             undo: Arc::default(),
             locate: Arc::default(),
+            face: Arc::default(),
+            mirror: Arc::default(),
         };
         core.publish()?;
         Ok(core)

@@ -150,7 +150,7 @@ impl Gateway {
         if let Some(p) = &provider {
             core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
         }
-        connect(&core, &mirrors);
+        connect(&core, &mirrors, provider.as_ref());
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());
@@ -163,6 +163,11 @@ impl Gateway {
             hostname: config.hostname.clone(),
             timing,
         });
+        let (faces, ended) = (imap_services.clone(), stopped.clone());
+        // Set once, like what `connect` sets.
+        let _ = core.face.set(Arc::new(move |account, stream| {
+            Box::pin(imap::console::serve(stream, account, faces.clone(), ended.clone()))
+        }));
         let sent = person_sent(core.store.clone(), mirrors.clone());
         let (accounts, outbox, store) = (core.accounts.clone(), core.outbox.clone(), core.store.clone());
         let smtp_services =
@@ -273,7 +278,7 @@ fn network(account: &AccountConfig, provider: Option<&Provider>) -> Network {
 }
 
 /// Gives the control socket what only a running gateway can do.
-fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
+fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>, provider: Option<&Provider>) {
     let all = mirrors.clone();
     // Set once: this core was opened by this start.
     let _ = core.backfill.set(Arc::new(move |request: BackfillRequest| {
@@ -291,6 +296,19 @@ fn connect(core: &Core, mirrors: &HashMap<AccountId, Arc<Mirror>>) {
         Box::pin(async move {
             let mirror = mirror.ok_or("there is no such account")?;
             mirror.ask(|r| Op::Undo(id, r)).await.map_err(|e| e.to_string())
+        })
+    }));
+    let all = mirrors.clone();
+    let embedded = provider.map(|p| serde_json::json!({ "imap": p.imap_addr(), "smtp": p.smtp_addr() }));
+    let _ = core.mirror.set(Arc::new(move |account| {
+        let (mirror, embedded) = (all.get(&account).cloned(), embedded.clone());
+        Box::pin(async move {
+            let mirror = mirror.ok_or("there is no such account")?;
+            let mut shown = mirror.shown().await;
+            if let (ProviderConfig::Embedded, Some(addresses)) = (&mirror.settings.provider, embedded) {
+                shown["provider"] = addresses;
+            }
+            Ok(shown)
         })
     }));
     let all = mirrors.clone();

@@ -1,4 +1,5 @@
-//! The closed table of what an agent's key may do over IMAP.
+//! The closed table of what an agent's key, and the operator's console, may do
+//! over IMAP.
 //!
 //! Promises: what isn't in the table is refused; no row lets an agent flag,
 //! file, delete or rename. Doesn't know: how a permitted command is done.
@@ -42,12 +43,16 @@ impl Session {
     /// Refuses what the key has no grant for.
     pub(super) fn permit(&self, body: &CommandBody<'_>) -> Result<(), Fail> {
         let signed = self.signed()?;
-        if !signed.is_agent() {
+        if signed.is_console() && matches!(body, CommandBody::Select { .. } | CommandBody::Close) {
+            return Err(Fail::No("NOPERM", "the console opens mailboxes by EXAMINE".into()));
+        }
+        if !signed.is_agent() && !signed.is_console() {
             return Ok(());
         }
         match verb(body) {
             Some(verb) if signed.principal.grants.allows(verb) => Ok(()),
             Some(verb) => Err(Fail::No("NOPERM", format!("this key has no grant to {}", verb.name()))),
+            None if signed.is_console() => Err(Fail::No("NOPERM", "the console only reads".into())),
             None => Err(Fail::No("NOPERM", "an agent's key may not do this".into())),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Promises: between lanes it is a person's correction; out of a view it acts
 //! on the provider's INBOX; into a view the message enters exactly the mailbox
-//! named, unstamped; COPYUID carries the UIDs that this client sees.
+//! named, unstamped; COPYUID carries the UIDs that this client sees. Of
+//! messages that another session expunged, a UID names nothing, and a sequence
+//! number makes the command fail before anything is copied.
 
 use imap_codec::imap_types::mailbox::Mailbox;
 use imap_codec::imap_types::sequence::SequenceSet;
@@ -30,7 +32,21 @@ impl Session {
             return Err(Fail::No("CANNOT", "the mailbox is open read-only".into()));
         }
         let id = viewing.id;
-        let chosen: Vec<ViewUid> = viewing.resolve(set, uid)?.into_iter().map(|(_, u)| u).collect();
+        let mut chosen: Vec<ViewUid> = viewing.resolve(set, uid)?.into_iter().map(|(_, u)| u).collect();
+        let named = chosen.len();
+        {
+            let state = mirror.state();
+            chosen.retain(|u| state.view(id).is_some_and(|v| v.get(*u).is_some()));
+        }
+        // The client learns of it at once: RFC 9051 §7.5.1 forbids an EXPUNGE
+        // during FETCH, STORE and SEARCH alone.
+        if chosen.len() != named {
+            self.tell(true).await?;
+            if !uid {
+                // RFC 9051 §6.4.7: all of them or none.
+                return Err(OpError::Gone.into());
+            }
+        }
         if chosen.is_empty() {
             // RFC 9051 §6.4.9: a UID that isn't there is no error.
             return Ok("nothing to do".into());
@@ -88,7 +104,7 @@ impl Session {
         if !notices.is_empty() {
             // No octet of a notice goes to the provider. Putting it into the
             // trash or junk is how people get rid of it.
-            if !(moving && up.is_empty() && super::list::is_bin(mirror, &name).await?) {
+            if !(moving && up.is_empty() && self.is_bin(mirror, &name).await?) {
                 return Err(Fail::No("CANNOT", "a notice of the gateway stays in INBOX".into()));
             }
             mirror.ask(|r| Op::RemoveLocals(notices, r)).await?;

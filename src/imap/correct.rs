@@ -111,7 +111,8 @@ impl Watcher {
             let state = self.mirror.state();
             let to = lanes_of(&state)?.place(lane);
             for uid in uids {
-                let entry = state.view(view).and_then(|v| v.get(*uid)).ok_or(OpError::Gone)?;
+                // It was asked by STORE, which passes over what is gone.
+                let Some(entry) = state.view(view).and_then(|v| v.get(*uid)) else { continue };
                 if seen.insert(entry.source) {
                     self.change(&state, &mut plan, (view, *uid, entry), (to, Some(lane)), true)?;
                 }
@@ -211,7 +212,7 @@ impl Watcher {
 
     fn decision(&self, id: Option<&str>) -> Result<Option<Trace>, OpError> {
         let Some(id) = id else { return Ok(None) };
-        let key = format!("{}\0{id}", self.mirror.account).into_bytes();
+        let key = rows::decision_key(&self.mirror.account, id);
         read::<_, StoreError>(&*self.mirror.store, |r| get_json(r, Table::Decision, &key)).map_err(OpError::from)
     }
 

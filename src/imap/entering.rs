@@ -5,7 +5,7 @@
 //! that new mail of the same moment isn't taken for it. Doesn't know: where
 //! it will be shown.
 
-use crate::upstream::imap::{UntaggedData, Value};
+use crate::upstream::imap::{ImapError, Untagged, UntaggedData, Value};
 
 use super::mirror::Mirror;
 use super::pool::{Lease, refused};
@@ -24,28 +24,26 @@ pub(super) struct Mark {
     pub(super) message_id: Option<String>,
 }
 
-/// UIDNEXT of the provider's INBOX, for [`find`].
-pub(super) async fn uid_next(lease: &mut Lease) -> Result<u32, Fail> {
-    let outcome = lease.run(b"STATUS INBOX (UIDNEXT)").await?.ok()?;
-    let next = outcome.untagged.iter().find_map(|u| match u.parse() {
-        UntaggedData::Status { items, .. } => items
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case("UIDNEXT"))
-            .and_then(|(_, n)| u32::try_from(*n).ok()),
-        _ => None,
-    });
-    next.ok_or_else(|| Fail::No("UNAVAILABLE", "the provider doesn't say its UIDNEXT".into()))
-}
-
-/// What messages of the selected mailbox are known by.
-pub(super) async fn marks(lease: &mut Lease, set: &str, by_uid: bool) -> Result<Vec<(u32, Mark)>, Fail> {
+/// What messages of the selected mailbox are known by, and what else the
+/// provider told meanwhile.
+pub(super) async fn marks(
+    lease: &mut Lease,
+    set: &str,
+    by_uid: bool,
+) -> Result<(Vec<(u32, Mark)>, Vec<Untagged>), ImapError> {
     let verb = if by_uid { "UID FETCH" } else { "FETCH" };
     let command = format!("{verb} {set} (UID RFC822.SIZE BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)])");
     let outcome = lease.run(command.as_bytes()).await?.ok()?;
-    let mut out = Vec::new();
-    for u in &outcome.untagged {
-        let UntaggedData::Fetch { items, .. } = u.parse() else { continue };
-        let (Some(uid), Some(size)) = (items.uid, items.size) else { continue };
+    let (mut out, mut news) = (Vec::new(), Vec::new());
+    for u in outcome.untagged {
+        let UntaggedData::Fetch { items, .. } = u.parse() else {
+            news.push(u);
+            continue;
+        };
+        let (Some(uid), Some(size)) = (items.uid, items.size) else {
+            news.push(u);
+            continue;
+        };
         let message_id = items.other.iter().find_map(|(name, value)| match value {
             Value::Literal(b) | Value::Quoted(b) if name.to_ascii_uppercase().starts_with(b"BODY[") => {
                 super::scan::message_id(b)
@@ -55,7 +53,7 @@ pub(super) async fn marks(lease: &mut Lease, set: &str, by_uid: bool) -> Result<
         out.push((uid, Mark { size, message_id }));
     }
     out.sort_by_key(|(uid, _)| *uid);
-    Ok(out)
+    Ok((out, news))
 }
 
 /// The messages from `before` on that are the ones with these marks, in the
@@ -63,7 +61,7 @@ pub(super) async fn marks(lease: &mut Lease, set: &str, by_uid: bool) -> Result<
 pub(super) async fn find(mirror: &Mirror, before: u32, wanted: &[Mark]) -> Result<Vec<UpstreamUid>, Fail> {
     let mut lease = mirror.pool.inbox().await?;
     lease.run(b"NOOP").await.map_err(|e| refused(&e))?.ok()?;
-    let found = marks(&mut lease, &format!("{before}:*"), true).await?;
+    let (found, _) = marks(&mut lease, &format!("{before}:*"), true).await?;
     lease.give_back();
     let mut new: Vec<(UpstreamUid, Mark)> = {
         let state = mirror.state();

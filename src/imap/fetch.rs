@@ -176,8 +176,20 @@ impl Session {
                 }
             }
         }
-        gone |= run_jobs(&mirror, out, jobs, &wanted).await?;
-        self.tell(false).await?;
+        let missed = run_jobs(&mirror, out, jobs, &wanted).await?;
+        gone |= !missed.is_empty();
+        if gone && uid {
+            // RFC 9051 §6.4.9 and §7.5.1: UIDs of messages that are gone are
+            // no error, and the client may be told so at once.
+            if !missed.is_empty() {
+                mirror.ask(Op::Sync).await?;
+            }
+            self.tell(true).await?;
+            let state = mirror.state();
+            gone = missed.iter().any(|up| state.messages.contains_key(up));
+        } else {
+            self.tell(false).await?;
+        }
         if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
     }
 }
@@ -348,10 +360,10 @@ async fn header_len(mirror: &Mirror, viewing: &mut Viewing, up: UpstreamUid) -> 
     Ok(len)
 }
 
-/// Runs the jobs over one connection; whether a message was gone.
-async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wanted) -> Result<bool, Fail> {
+/// Runs the jobs over one connection; the messages that were gone.
+async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wanted) -> Result<Vec<UpstreamUid>, Fail> {
     if jobs.is_empty() {
-        return Ok(false);
+        return Ok(Vec::new());
     }
     let mut lease = mirror.pool.inbox().await?;
     if lease.inbox_validity() != mirror.state().uidvalidity {
@@ -371,5 +383,5 @@ async fn run_jobs(mirror: &Mirror, out: &mut Out, jobs: Vec<Job>, wanted: &Wante
         round.run(&mut lease, out, again, 1).await?;
     }
     lease.give_back();
-    Ok(!round.missed.is_empty())
+    Ok(round.missed.iter().map(|job| job.up).collect())
 }

@@ -6,6 +6,9 @@
 
 use crate::lane::{LANES, Lane, LanePreset};
 
+/// Between `Lanes` and its mailboxes where the provider has no hierarchy.
+pub const DEFAULT_DELIMITER: char = '/';
+
 /// One of our mailboxes, independent of what the provider's names look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -125,6 +128,19 @@ impl LaneMap {
         format!("{}Lanes", self.prefix)
     }
 
+    /// The provider's mailbox beneath which ours lie, such as INBOX.
+    pub fn root(&self) -> Option<&str> {
+        self.prefix.strip_suffix(self.delimiter).filter(|root| !root.is_empty())
+    }
+
+    /// Whether a name is that of the [root](Self::root).
+    pub fn is_root(&self, name: &[u8]) -> bool {
+        self.root().is_some_and(|root| {
+            let inbox = root.eq_ignore_ascii_case("INBOX");
+            root.as_bytes() == name || (inbox && name.eq_ignore_ascii_case(b"INBOX"))
+        })
+    }
+
     /// The hierarchy delimiter.
     pub fn delimiter(&self) -> char {
         self.delimiter
@@ -211,6 +227,8 @@ mod tests {
         assert_eq!(map.find(b"inbox"), Some(Place::Inbox));
         assert_eq!(map.find(b"INBOX.Lanes.Push"), None);
         assert!(map.owns(b"INBOX.lanes.other") && !map.owns(b"INBOX.Lanesx"));
+        assert!(map.is_root(b"Inbox") && !map.is_root(b"INBOX.Lanes"));
+        assert_eq!(LaneMap::new(LanePreset::Calm, '/', "").root(), None);
     }
 
     #[test]

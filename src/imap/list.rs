@@ -5,6 +5,7 @@
 //! nothing beneath ours can be made, renamed or deleted. Subscriptions of ours
 //! are kept here. Doesn't know: messages.
 
+use bytes::Bytes;
 use imap_codec::imap_types::mailbox::{ListMailbox, Mailbox};
 use imap_codec::imap_types::status::StatusDataItemName;
 
@@ -12,7 +13,7 @@ use crate::store::{StoreError, Table, read, write};
 use crate::upstream::imap::UntaggedData;
 
 use super::encode::quote;
-use super::lanes::{LaneMap, Place, matches};
+use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place, matches};
 use super::mirror::Mirror;
 use super::ops::has_flag;
 use super::select::{name_of, ready};
@@ -21,23 +22,27 @@ use super::session::{Fail, Session};
 /// Names by which bins are known where the provider has no SPECIAL-USE.
 const BINS: [&str; 6] = ["trash", "junk", "spam", "deleted items", "deleted messages", "bin"];
 
+/// Courier's capability for a mailbox from which it sends.
+const OUTBOX_CAPABILITY: &str = "XCOURIEROUTBOX";
+
 impl Session {
     /// NAMESPACE: the provider's, or one without prefix.
     pub(super) async fn namespace(&mut self) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
-        let mut lease = mirror.pool.any().await?;
+        self.reachable(&mirror).await?;
+        let mut errand = self.errand(&mirror).await?;
+        let has = errand.lease(self)?.capabilities().has("NAMESPACE");
+        errand.end();
         let mut found = None;
-        if lease.capabilities().has("NAMESPACE") {
-            let outcome = lease.run(b"NAMESPACE").await?.ok()?;
+        if has {
+            let outcome = self.ask_provider(&mirror, b"NAMESPACE").await?.ok()?;
             found = outcome
                 .untagged
                 .into_iter()
                 .map(|u| u.text)
                 .find(|t| t.to_ascii_uppercase().starts_with(b"* NAMESPACE"));
         }
-        lease.give_back();
-        let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+        let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
         match found {
             Some(text) => {
                 self.write(&text).await?;
@@ -56,28 +61,31 @@ impl Session {
         subscribed: bool,
     ) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let reference = name_of(reference);
         let pattern = match pattern {
             ListMailbox::Token(t) => t.as_ref().to_vec(),
             ListMailbox::String(s) => s.as_ref().to_vec(),
         };
         let verb: &[u8] = if subscribed { b"LSUB " } else { b"LIST " };
-        let mut lease = mirror.pool.any().await?;
         let command = [verb, &quote(&reference), b" ", &quote(&pattern)].concat();
-        let outcome = lease.run(&command).await?.ok()?;
-        lease.give_back();
+        let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
         let lanes = mirror.state().lanes.clone();
-        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut root_told = false;
         for u in &outcome.untagged {
-            let name = match u.parse() {
-                UntaggedData::List { name, .. } | UntaggedData::Lsub { name, .. } => name,
-                _ => continue,
+            let (UntaggedData::List { name, flags, .. } | UntaggedData::Lsub { name, flags, .. }) = u.parse() else {
+                continue;
             };
             if lanes.as_ref().is_some_and(|l| l.owns(&name)) {
                 continue;
             }
-            names.push(name.to_vec());
+            if let Some(lanes) = lanes.as_ref().filter(|l| l.is_root(&name)) {
+                root_told = true;
+                if let Some(flags) = with_children(&flags) {
+                    self.line(&entry(subscribed, &flags, lanes.delimiter(), &name)).await?;
+                    continue;
+                }
+            }
             self.write(&super::encode::fit_response(u)).await?;
             self.write(b"\r\n").await?;
         }
@@ -85,8 +93,23 @@ impl Session {
             && !pattern.is_empty()
         {
             let full = [reference, pattern].concat();
-            for line in our_lines(&mirror, &lanes, &full, subscribed)? {
-                self.line(&line).await?;
+            let ours = our_entries(&mirror, &lanes, subscribed)?;
+            for (flags, name) in &ours {
+                if matches(&full, name.as_bytes(), lanes.delimiter() as u8) {
+                    self.line(&entry(subscribed, flags, lanes.delimiter(), name.as_bytes())).await?;
+                }
+            }
+            // RFC 3501 §6.3.9: a client that asks for one level with `%` is
+            // told the level above a name that is listed, though it itself
+            // isn't.
+            if let Some(root) = lanes.root()
+                && !root_told
+                && !ours.is_empty()
+                && full.contains(&b'%')
+                && matches(&full, root.as_bytes(), lanes.delimiter() as u8)
+            {
+                let flags = "\\Noselect \\HasChildren";
+                self.line(&entry(subscribed, flags, lanes.delimiter(), root.as_bytes())).await?;
             }
         }
         Ok("done".into())
@@ -95,7 +118,7 @@ impl Session {
     /// STATUS.
     pub(super) async fn status(&mut self, mailbox: &Mailbox<'_>, items: &[StatusDataItemName]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let mut words = Vec::new();
         for item in items {
@@ -115,17 +138,16 @@ impl Session {
         };
         match place {
             Some(place) => {
+                ready(&mirror).await?;
                 let _ = mirror.freshen().await;
                 let line = self.view_status(&mirror, place, &name, &words)?;
                 self.line(&line).await?;
             }
             None if owned => return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into())),
             None => {
-                let mut lease = mirror.pool.any().await?;
                 let items = format!(" ({})", words.join(" "));
-                let outcome = lease.run(&[b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat()).await?;
-                lease.give_back();
-                let outcome = outcome.ok()?;
+                let command = [b"STATUS ", quote(&name).as_slice(), items.as_bytes()].concat();
+                let outcome = self.ask_provider(&mirror, &command).await?.ok()?;
                 for u in &outcome.untagged {
                     if matches!(u.parse(), UntaggedData::Status { .. }) {
                         self.write(&super::encode::fit_response(u)).await?;
@@ -163,7 +185,7 @@ impl Session {
     /// CREATE, DELETE and RENAME of the provider's mailboxes.
     pub(super) async fn manage(&mut self, verb: &[u8], mailboxes: &[&Mailbox<'_>]) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let names: Vec<Vec<u8>> = mailboxes.iter().map(|m| name_of(m)).collect();
         let lanes = mirror.state().lanes.clone();
         for name in &names {
@@ -172,18 +194,18 @@ impl Session {
                 return Err(Fail::No("CANNOT", "this mailbox is the gateway's".into()));
             }
         }
-        let mut lease = mirror.pool.any().await?;
         let refs: Vec<Vec<u8>> = names.iter().map(|n| [b" ".as_slice(), &quote(n)].concat()).collect();
-        let outcome = lease.run(&[verb, &refs.concat()].concat()).await?;
-        lease.give_back();
-        outcome.ok()?;
+        self.ask_provider(&mirror, &[verb, &refs.concat()].concat()).await?.ok()?;
+        if verb == b"DELETE" {
+            self.deleted(&names);
+        }
         Ok("done".into())
     }
 
     /// SUBSCRIBE and UNSUBSCRIBE.
     pub(super) async fn subscribe(&mut self, mailbox: &Mailbox<'_>, subscribe: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        ready(&mirror).await?;
+        self.reachable(&mirror).await?;
         let name = name_of(mailbox);
         let lanes = mirror.state().lanes.clone();
         let ours = lanes.as_ref().filter(|l| l.owns(&name));
@@ -197,10 +219,7 @@ impl Session {
             return Ok("done".into());
         }
         let verb: &[u8] = if subscribe { b"SUBSCRIBE " } else { b"UNSUBSCRIBE " };
-        let mut lease = mirror.pool.any().await?;
-        let outcome = lease.run(&[verb, &quote(&name)].concat()).await?;
-        lease.give_back();
-        outcome.ok()?;
+        self.ask_provider(&mirror, &[verb, &quote(&name)].concat()).await?.ok()?;
         Ok("done".into())
     }
 }
@@ -211,20 +230,9 @@ fn subscription_key(mirror: &Mirror, place: Place) -> Vec<u8> {
     key
 }
 
-/// Our mailboxes that match a pattern; INBOX is the provider's to list.
-fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool) -> Result<Vec<String>, Fail> {
-    let delimiter = lanes.delimiter();
-    let verb = if subscribed { "LSUB" } else { "LIST" };
-    let mut out = Vec::new();
-    let mut add = |flags: &str, name: &str| {
-        if matches(pattern, name.as_bytes(), delimiter as u8) {
-            out.push(format!(
-                "* {verb} ({flags}) \"{delimiter}\" {}",
-                String::from_utf8_lossy(&quote(name.as_bytes()))
-            ));
-        }
-    };
-    add("\\Noselect \\HasChildren", &lanes.parent());
+/// Our mailboxes, attributes first; INBOX is the provider's to list.
+fn our_entries(mirror: &Mirror, lanes: &LaneMap, subscribed: bool) -> Result<Vec<(&'static str, String)>, Fail> {
+    let mut out = vec![("\\Noselect \\HasChildren", lanes.parent())];
     for place in lanes.places().into_iter().filter(|p| *p != Place::Inbox) {
         let stored =
             read::<_, StoreError>(&*mirror.store, |r| r.get(Table::Subscription, &subscription_key(mirror, place)))
@@ -232,45 +240,80 @@ fn our_lines(mirror: &Mirror, lanes: &LaneMap, pattern: &[u8], subscribed: bool)
         // Lanes/All repeats the others: listed, but subscribed only on wish.
         let is = stored.map_or(place != Place::All, |v| v == b"1");
         if !subscribed || is {
-            add("\\HasNoChildren", &lanes.name(place));
+            out.push(("\\HasNoChildren", lanes.name(place)));
         }
     }
     Ok(out)
 }
 
-/// Whether a mailbox is the trash or the junk of the provider.
-pub(super) async fn is_bin(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
-    let roles = roles(mirror, name).await?;
-    let leaf = leaf(mirror, name);
-    Ok(roles.iter().any(|r| r == "\\trash" || r == "\\junk") || BINS.contains(&leaf.as_str()))
+/// A line of LIST or LSUB.
+fn entry(subscribed: bool, flags: &str, delimiter: char, name: &[u8]) -> String {
+    let verb = if subscribed { "LSUB" } else { "LIST" };
+    format!("* {verb} ({flags}) \"{delimiter}\" {}", String::from_utf8_lossy(&quote(name)))
 }
 
-/// Whether a mailbox is the one for drafts: by SPECIAL-USE where the provider
-/// has it, else by its name.
-pub(super) async fn is_drafts(mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
-    let roles = roles(mirror, name).await?;
-    let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
-    let other = roles.iter().any(|r| special.contains(&r.as_str()));
-    Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
+/// The attributes of the mailbox above ours, where they say that there is
+/// nothing beneath it.
+fn with_children(flags: &[Bytes]) -> Option<String> {
+    let denies = |f: &Bytes| f.eq_ignore_ascii_case(b"\\HasNoChildren") || f.eq_ignore_ascii_case(b"\\Noinferiors");
+    if !flags.iter().any(denies) {
+        return None;
+    }
+    let kept = flags.iter().filter(|f| !denies(f)).map(|f| String::from_utf8_lossy(f).into_owned());
+    Some(kept.chain(["\\HasChildren".to_owned()]).collect::<Vec<_>>().join(" "))
+}
+
+impl Session {
+    /// Whether a mailbox is the trash or the junk of the provider.
+    pub(super) async fn is_bin(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        let roles = self.roles(mirror, name).await?;
+        let leaf = leaf(mirror, name);
+        Ok(roles.iter().any(|r| r == "\\trash" || r == "\\junk") || BINS.contains(&leaf.as_str()))
+    }
+
+    /// Whether a mailbox is the one for drafts: by SPECIAL-USE where the
+    /// provider has it, else by its name. Never one from which the provider
+    /// sends.
+    pub(super) async fn is_drafts(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        if self.sends(mirror, name).await? {
+            return Ok(false);
+        }
+        let roles = self.roles(mirror, name).await?;
+        let special = ["\\all", "\\archive", "\\flagged", "\\junk", "\\sent", "\\trash"];
+        let other = roles.iter().any(|r| special.contains(&r.as_str()));
+        Ok(roles.iter().any(|r| r == "\\drafts") || (!other && leaf(mirror, name) == "drafts"))
+    }
+
+    async fn roles(&mut self, mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
+        let command = [b"LIST \"\" ".as_slice(), &quote(name)].concat();
+        let outcome = self.ask_provider(mirror, &command).await?.ok()?;
+        let mut out = Vec::new();
+        for u in &outcome.untagged {
+            if let UntaggedData::List { flags, name: listed, .. } = u.parse()
+                && listed == name
+            {
+                out.extend(flags.iter().map(|f| String::from_utf8_lossy(f).to_ascii_lowercase()));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether the provider sends what is put into a mailbox, as Courier does
+    /// with the one that this capability names. Compared without case: doubt
+    /// holds.
+    async fn sends(&mut self, mirror: &Mirror, name: &[u8]) -> Result<bool, Fail> {
+        let mut errand = self.errand(mirror).await?;
+        let capabilities = errand.lease(self)?.capabilities();
+        let sends = capabilities.iter().filter_map(|c| c.split_once('=')).any(|(word, outbox)| {
+            word.eq_ignore_ascii_case(OUTBOX_CAPABILITY) && outbox.as_bytes().eq_ignore_ascii_case(name)
+        });
+        errand.end();
+        Ok(sends)
+    }
 }
 
 fn leaf(mirror: &Mirror, name: &[u8]) -> String {
-    let delimiter = mirror.state().lanes.as_ref().map_or('/', LaneMap::delimiter);
+    let delimiter = mirror.state().lanes.as_ref().map_or(DEFAULT_DELIMITER, LaneMap::delimiter);
     let text = String::from_utf8_lossy(name).to_ascii_lowercase();
     text.rsplit(delimiter).next().unwrap_or_default().to_owned()
-}
-
-async fn roles(mirror: &Mirror, name: &[u8]) -> Result<Vec<String>, Fail> {
-    let mut lease = mirror.pool.any().await?;
-    let outcome = lease.run(&[b"LIST \"\" ".as_slice(), &quote(name)].concat()).await?.ok()?;
-    lease.give_back();
-    let mut out = Vec::new();
-    for u in &outcome.untagged {
-        if let UntaggedData::List { flags, name: listed, .. } = u.parse()
-            && listed == name
-        {
-            out.extend(flags.iter().map(|f| String::from_utf8_lossy(f).to_ascii_lowercase()));
-        }
-    }
-    Ok(out)
 }

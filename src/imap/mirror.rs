@@ -430,6 +430,26 @@ impl Mirror {
         Ok(())
     }
 
+    /// Agrees with the provider, then says what is mirrored of its INBOX:
+    /// `{health, synced, uidvalidity, uids}`, the UIDs as a set (RFC 9051 §9).
+    pub async fn shown(&self) -> serde_json::Value {
+        let synced = self.ask(Op::Sync).await;
+        let health = match &*self.health.borrow() {
+            Health::Starting => "starting",
+            Health::Live => "live",
+            Health::Down(_) => "down",
+            Health::Refused(_) => "refused",
+        };
+        let state = self.state();
+        let uids: Vec<u32> = state.messages.keys().map(|uid| uid.get()).collect();
+        serde_json::json!({
+            "health": health,
+            "synced": synced.is_ok(),
+            "uidvalidity": state.uidvalidity,
+            "uids": super::uid::sequence_set(&uids),
+        })
+    }
+
     pub(super) fn announce(&self) {
         self.changed.send_modify(|v| *v += 1);
     }

@@ -146,7 +146,8 @@ impl Watcher {
         {
             let state = self.mirror.state();
             for n in numbers {
-                let local = state.locals.get(n).ok_or(OpError::Gone)?;
+                // STORE passes over what is gone; so does `mark`.
+                let Some(local) = state.locals.get(n) else { continue };
                 let flags = changed(&local.row.flags, change, flags);
                 let row = LocalRow { flags, ..(*local.row).clone() };
                 plan.local(*n, Some(Local { row: Arc::new(row), flags_at: state.clock + 1 }))?;
@@ -160,7 +161,7 @@ impl Watcher {
         {
             let state = self.mirror.state();
             for uid in uids {
-                let entry = state.view(view).and_then(|v| v.get(*uid)).ok_or(OpError::Gone)?;
+                let Some(entry) = state.view(view).and_then(|v| v.get(*uid)) else { continue };
                 plan.update(view, *uid, Entry { deleted, ..entry.clone() })?;
             }
         }

@@ -52,11 +52,16 @@ impl Passing {
 
     /// Leaves the mailbox; the connection serves others.
     pub(super) async fn leave(self) {
-        let mut lease = self.lease;
-        let can = lease.capabilities().has("UNSELECT");
-        if can && lease.briefly(b"UNSELECT").await.is_ok_and(|o| o.ok().is_ok()) {
+        if let Some(lease) = self.vacate().await {
             lease.give_back();
         }
+    }
+
+    /// Leaves the mailbox; its connection, where it lives on.
+    pub(super) async fn vacate(self) -> Option<Lease> {
+        let mut lease = self.lease;
+        let can = lease.capabilities().has("UNSELECT");
+        (can && lease.briefly(b"UNSELECT").await.is_ok_and(|o| o.ok().is_ok())).then_some(lease)
     }
 }
 
@@ -81,8 +86,23 @@ impl Session {
         )
     }
 
-    /// Tells what another connection of this session put into the selected
-    /// mailbox. RFC 9051 §6.3.12: after APPEND, EXISTS comes before the OK.
+    /// The connection of the selected mailbox.
+    pub(super) fn own_lease(&mut self) -> Result<&mut Lease, Fail> {
+        Ok(&mut self.passing()?.lease)
+    }
+
+    /// Mailboxes were deleted. With the selected one goes what its connection
+    /// has selected, or the connection; nothing is selected from here on.
+    pub(super) fn deleted(&mut self, names: &[Vec<u8>]) {
+        if let Selection::Pass(passing) = &self.selection
+            && names.contains(&passing.name)
+        {
+            self.selection = Selection::Nothing;
+        }
+    }
+
+    /// Tells what this session put into the selected mailbox. RFC 9051
+    /// §6.3.12: after APPEND, EXISTS comes before the OK.
     pub(super) async fn catch_up(&mut self, mailbox: &[u8]) -> Result<(), Fail> {
         let Selection::Pass(passing) = &mut self.selection else { return Ok(()) };
         if passing.name != mailbox {
@@ -109,7 +129,7 @@ impl Session {
     }
 
     /// Makes sure of a connection that this machine slept over.
-    async fn wake_passed(&mut self) -> Result<(), Fail> {
+    pub(super) async fn wake_passed(&mut self) -> Result<(), Fail> {
         if let Some(outcome) = self.passing()?.lease.after_sleep().await.map_err(lost)? {
             self.pass_untagged(&outcome.untagged).await?;
         }
@@ -172,7 +192,7 @@ impl Session {
     /// it is: a person's, in a passed-through mailbox, and one of those that
     /// act on the selected mailbox alone, so that no view can be named.
     pub(super) fn passes_raw(&self, raw: &[u8], tag_end: usize) -> bool {
-        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent());
+        let person = self.signed.as_ref().is_some_and(|s| !s.is_agent() && !s.is_console());
         person && matches!(self.selection, Selection::Pass(_)) && raw.get(tag_end..).is_some_and(is_raw_verb)
     }
 
@@ -400,13 +420,16 @@ impl Session {
         let by_hand = moving && !self.passing()?.lease.capabilities().has("MOVE");
         let (pairs, told, done) = {
             let _entering = mirror.arrivals.lock().await;
-            let passing = self.passing()?;
             let mut expected = None;
-            if !passing.lease.capabilities().has("UIDPLUS") {
-                let marks = super::entering::marks(&mut passing.lease, &set_text(set), uid).await?;
+            if !self.own_lease()?.capabilities().has("UIDPLUS") {
+                let known = super::entering::marks(self.own_lease()?, &set_text(set), uid).await;
+                let (marks, news) = known.map_err(lost)?;
+                // RFC 9051 §7.5.1: a COPY may tell of expunges as well.
+                self.pass_untagged(&news).await?;
                 let marks: Vec<_> = marks.into_iter().map(|(_, mark)| mark).collect();
-                expected = Some((super::entering::uid_next(&mut passing.lease).await?, marks));
+                expected = Some((self.inbox_uid_next(mirror).await?, marks));
             }
+            let passing = self.passing()?;
             let (codes, told, done) = if by_hand {
                 let moved = passing.move_by_hand(&set_text(set), b"INBOX", uid).await?;
                 (moved.copyuid.into_iter().collect(), moved.untagged, Ok(()))
@@ -548,7 +571,7 @@ impl Passing {
 
 /// The connection of the selected mailbox is gone, and with it what the client
 /// knows of sequence numbers; a refusal is only that.
-fn lost(e: ImapError) -> Fail {
+pub(super) fn lost(e: ImapError) -> Fail {
     if e.ends_connection() { Fail::Bye(e.to_string()) } else { e.into() }
 }
 

@@ -129,7 +129,7 @@ pub fn decide(
     row.stamp = Some(String::from_utf8_lossy(&stamp::render(trace)).into_owned());
     row.decision = Some(trace.decision.clone());
     row.message_id = trace.message_id.clone();
-    let key = format!("{}\0{}", mirror.account, trace.decision).into_bytes();
+    let key = rows::decision_key(&mirror.account, &trace.decision);
     plan.json(Table::Decision, key, trace)?;
     plan.row(
         Table::DecisionIndex,

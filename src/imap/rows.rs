@@ -127,6 +127,11 @@ pub fn entry_key(account: &AccountId, view: ViewId, uid: ViewUid) -> Vec<u8> {
     key
 }
 
+/// Key in [`Table::Decision`].
+pub fn decision_key(account: &AccountId, id: &str) -> Vec<u8> {
+    format!("{account}\0{id}").into_bytes()
+}
+
 /// Key in [`Table::DecisionIndex`] from a Message-ID to decision ids.
 pub fn by_message_id(account: &AccountId, message_id: &str) -> Vec<u8> {
     format!("mid\0{account}\0{message_id}").into_bytes()

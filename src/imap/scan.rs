@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::upstream::imap::{Untagged, UntaggedData, Value};
 use crate::wire::imap::{Kind, Scanner};
 
+use super::lanes::DEFAULT_DELIMITER;
 use super::uid::UpstreamUid;
 
 /// What a streaming FETCH response is made of.
@@ -255,8 +256,11 @@ pub fn personal_namespace(response: &[u8]) -> Option<(String, char)> {
         return None;
     }
     let prefix = String::from_utf8(scanner.next()?.content(response).into_owned()).ok()?;
-    let delimiter = scanner.next()?.content(response).first().copied()?;
-    Some((prefix, delimiter as char))
+    let delimiter = scanner.next()?;
+    // NIL: names have no levels there.
+    let flat = delimiter.kind == Kind::Nil;
+    let delimiter = if flat { DEFAULT_DELIMITER } else { char::from(*delimiter.content(response).first()?) };
+    Some((prefix, delimiter))
 }
 
 /// The response code of an untagged OK.
@@ -364,6 +368,7 @@ mod tests {
     fn the_personal_namespace_is_found() {
         let line = b"* NAMESPACE ((\"INBOX.\" \".\")) NIL NIL";
         assert_eq!(personal_namespace(line), Some(("INBOX.".into(), '.')));
+        assert_eq!(personal_namespace(b"* NAMESPACE ((\"\" NIL)) NIL NIL"), Some((String::new(), '/')));
         assert_eq!(personal_namespace(b"* NAMESPACE NIL NIL NIL"), None);
     }
 }

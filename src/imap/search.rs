@@ -79,7 +79,8 @@ impl Session {
         }
         let numbers: String = hits.iter().map(|n| format!(" {n}")).collect();
         self.line(&format!("* SEARCH{numbers}")).await?;
-        self.tell(false).await?;
+        // RFC 9051 §7.5.1: UID SEARCH may tell expunges, SEARCH may not.
+        self.tell(uid).await?;
         Ok("done".into())
     }
 }

@@ -15,6 +15,7 @@ use crate::lane::LANES;
 use super::mirror::{Health, Mirror, Op, State};
 use super::ops::has_flag;
 use super::pass::Passing;
+use super::pool::Lease;
 use super::session::{Fail, Selection, Session, Viewing, changes};
 use super::uid::{UpstreamUid, ViewUid};
 use super::view::{Entry, Known, Source};
@@ -101,7 +102,16 @@ impl Viewing {
 impl Session {
     /// SELECT or EXAMINE.
     pub(super) async fn select(&mut self, mailbox: &Mailbox<'_>, examine: bool) -> Result<String, Fail> {
-        self.leave().await;
+        let own = match std::mem::replace(&mut self.selection, Selection::Nothing) {
+            Selection::Pass(passing) => passing.vacate().await,
+            Selection::Nothing | Selection::View(_) => None,
+        };
+        self.select_over(own, mailbox, examine).await
+    }
+
+    /// SELECT with the connection of the mailbox that was left: another one
+    /// that passes through goes over it.
+    async fn select_over(&mut self, own: Option<Lease>, mailbox: &Mailbox<'_>, examine: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
         ready(&mirror).await?;
         let name = name_of(mailbox);
@@ -113,8 +123,11 @@ impl Session {
             if mirror.state().lanes.as_ref().is_some_and(|l| l.owns(&name)) {
                 return Err(Fail::No("NONEXISTENT", "there is no such mailbox".into()));
             }
-            return self.select_passed(&name, read_only).await;
+            return self.select_passed(own, &name, read_only).await;
         };
+        if let Some(lease) = own {
+            lease.give_back();
+        }
         if mirror.freshen().await.is_err() {
             ready(&mirror).await?;
         }
@@ -158,9 +171,12 @@ impl Session {
         Ok(format!("[{}] selected", if read_only { "READ-ONLY" } else { "READ-WRITE" }))
     }
 
-    async fn select_passed(&mut self, name: &[u8], read_only: bool) -> Result<String, Fail> {
+    async fn select_passed(&mut self, own: Option<Lease>, name: &[u8], read_only: bool) -> Result<String, Fail> {
         let mirror = self.mirror()?;
-        let mut lease = mirror.pool.any().await?;
+        let mut lease = match own {
+            Some(lease) => lease,
+            None => mirror.pool.any().await?,
+        };
         lease.forget_selection();
         let verb: &[u8] = if read_only { b"EXAMINE" } else { b"SELECT" };
         let command = [verb, b" ", &super::encode::quote(name)].concat();

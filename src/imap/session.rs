@@ -21,7 +21,7 @@ use imap_codec::imap_types::mailbox::ListMailbox;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::sync::watch;
 
-use crate::account::{AccountId, Accounts, Principal, Role};
+use crate::account::{AccountId, Accounts, Grants, Principal, Role};
 use crate::downstream::{Connection, Stream};
 use crate::upstream::imap::ImapError;
 use crate::wire::imap::{CommandEvent, CommandReader, FrameError, Limits};
@@ -111,10 +111,33 @@ impl From<PoolError> for Fail {
 impl From<ImapError> for Fail {
     fn from(e: ImapError) -> Fail {
         match e {
-            ImapError::No { .. } | ImapError::Bad { .. } => Fail::Refused(e.to_string()),
+            ImapError::No { text, code } => match code.as_deref().and_then(passed_code) {
+                Some(code) => Fail::No(code, text),
+                None => Fail::Refused(format!("the provider answered NO: {text}")),
+            },
+            ImapError::Bad { .. } => Fail::Refused(e.to_string()),
             other => Fail::No("UNAVAILABLE", other.to_string()),
         }
     }
+}
+
+/// What the provider's refusal means to programs (RFC 9051 §7.1, RFC 5530 §3),
+/// where it means the same to a client of ours.
+pub(super) fn passed_code(code: &[u8]) -> Option<&'static str> {
+    const PASSED: [&str; 11] = [
+        "ALREADYEXISTS",
+        "CANNOT",
+        "EXPUNGEISSUED",
+        "HASCHILDREN",
+        "INUSE",
+        "LIMIT",
+        "NONEXISTENT",
+        "NOPERM",
+        "OVERQUOTA",
+        "SERVERBUG",
+        "TRYCREATE",
+    ];
+    PASSED.into_iter().find(|p| code.eq_ignore_ascii_case(p.as_bytes()))
 }
 
 /// Who is signed in and what that opens.
@@ -127,6 +150,12 @@ pub(super) struct Signed {
 impl Signed {
     pub(super) fn is_agent(&self) -> bool {
         self.principal.role == Role::Agent
+    }
+
+    /// Whether it is the operator's console: it sees what people see, and
+    /// only reads.
+    pub(super) fn is_console(&self) -> bool {
+        self.principal.role == Role::Person && self.principal.grants != Grants::Person
     }
 }
 
@@ -169,6 +198,8 @@ pub struct Session {
     pub(super) login_failures: u32,
     bad: u32,
     ended: bool,
+    /// Ended by LOGOUT.
+    logged_out: bool,
     shutdown: watch::Receiver<bool>,
     /// When the connection began.
     began: Instant,
@@ -178,36 +209,51 @@ pub struct Session {
 
 /// Serves one client until it or we end.
 pub async fn serve(stream: Stream, peer: SocketAddr, services: Arc<Services>, shutdown: watch::Receiver<bool>) {
-    let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
     // Where STARTTLS is offered, it comes before a sign-in; plain listeners
     // have none and take clients of this machine only.
     let login_allowed = stream.is_tls() || (peer.ip().to_canonical().is_loopback() && !stream.can_start_tls());
-    let mut session = Session {
-        out: BufWriter::with_capacity(WRITE_BUFFER, stream),
-        reader: CommandReader::new(limits),
-        services,
-        login_allowed,
-        signed: None,
-        selection: Selection::Nothing,
-        rfc822_peek: false,
-        login_failures: 0,
-        bad: 0,
-        ended: false,
-        shutdown,
-        began: Instant::now(),
-        asked: Instant::now(),
-    };
-    if let Err(e) = session.run().await {
+    let mut session = Session::new(stream, login_allowed, services, shutdown);
+    if let Err(e) = session.run("OK").await {
         tracing::debug!(%peer, "IMAP session ended: {e}");
     }
     let _ = session.out.shutdown().await;
+    if session.logged_out {
+        // A connection between commands serves others.
+        session.leave().await;
+    }
 }
 
 impl Session {
-    async fn run(&mut self) -> Result<(), Fail> {
+    pub(super) fn new(
+        stream: Stream,
+        login_allowed: bool,
+        services: Arc<Services>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Session {
+        let limits = Limits { append: services.max_message_bytes, ..Limits::default() };
+        Session {
+            out: BufWriter::with_capacity(WRITE_BUFFER, stream),
+            reader: CommandReader::new(limits),
+            services,
+            login_allowed,
+            signed: None,
+            selection: Selection::Nothing,
+            rfc822_peek: false,
+            login_failures: 0,
+            bad: 0,
+            ended: false,
+            logged_out: false,
+            shutdown,
+            began: Instant::now(),
+            asked: Instant::now(),
+        }
+    }
+
+    /// Greets with this condition and serves.
+    pub(super) async fn run(&mut self, greeting: &str) -> Result<(), Fail> {
         let host = self.services.hostname.clone();
         let caps = self.capability_line();
-        self.line(&format!("* OK [CAPABILITY {caps}] {host} Tollgate ready")).await?;
+        self.line(&format!("* {greeting} [CAPABILITY {caps}] {host} Tollgate ready")).await?;
         self.out.flush().await?;
         while !self.ended {
             match self.reader.next() {
@@ -388,6 +434,7 @@ impl Session {
             CommandBody::Logout => {
                 self.line("* BYE until next time").await?;
                 self.ended = true;
+                self.logged_out = true;
                 return Ok("done".into());
             }
             CommandBody::Id { .. } => {

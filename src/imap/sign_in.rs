@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// A gateway that has just started may not have met the provider yet.
-    async fn await_offers(&self) {
+    pub(super) async fn await_offers(&self) {
         if let Some(signed) = &self.signed {
             let mut health = signed.mirror.health();
             let met = health.wait_for(|h| *h != Health::Starting);

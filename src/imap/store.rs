@@ -2,7 +2,7 @@
 //!
 //! Promises: flags of messages are changed at the provider, flags of local
 //! messages and of superseded entries here. A change of a lane's keyword is a
-//! person's correction.
+//! person's correction. What another session expunged is passed over.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::lane::{LANES, Lane};
 
-use super::mirror::{FlagChange, Op, OpError};
+use super::mirror::{FlagChange, Op};
 use super::ops::has_flag;
 use super::session::{Fail, Session};
 use super::uid::{SeqNum, UpstreamUid, ViewUid};
@@ -115,8 +115,17 @@ impl Session {
         // asked for silence: RFC 9051 §6.4.6 has it learn what is different.
         let kept = !named.is_empty() && change == FlagChange::Remove;
         self.report(&chosen, !kept && response == StoreResponse::Silent, uid).await?;
-        self.tell(false).await?;
-        if gone { Err(OpError::Gone.into()) } else { Ok("done".into()) }
+        // RFC 9051 §7.5.1: UID STORE may tell expunges, STORE may not. It does
+        // where it met one; what a correction replaced can wait.
+        self.tell(uid && gone).await?;
+        // A message that another session expunged, of which this client can't
+        // know, makes no STORE fail: RFC 9051 §6.4.9 for UIDs; for sequence
+        // numbers OK with the code that asks for a NOOP (RFC 5530 §3), as RFC
+        // 2180 §4.2.1 has it for .SILENT. Deviation from RFC 2180 §4.2.2 and
+        // §4.2.3, which have a NO without it: clients take that for a
+        // failure of the whole command, and its flags were stored.
+        let vanished = gone && !uid;
+        Ok(if vanished { "[EXPUNGEISSUED] the others are done" } else { "done" }.into())
     }
 
     /// FETCH responses of a STORE; a silent one only swallows its own echo.

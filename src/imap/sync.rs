@@ -13,7 +13,7 @@ use crate::perceive::MAX_READ;
 use crate::store::Table;
 use crate::upstream::imap::{FetchItems, Response, Status, Untagged, UntaggedData, Value};
 
-use super::lanes::{LaneMap, Place};
+use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place};
 use super::mirror::Offers;
 use super::perceiving::{Arrived, now, plan_arrival};
 use super::plan::Plan;
@@ -46,26 +46,22 @@ impl Watcher {
         let has = |name: &str| self.connection.capabilities().has(name);
         let uidplus = has("UIDPLUS");
         self.mirror.state().offers = Offers { uidplus, moves: uidplus || has("MOVE") };
-        let mut prefix = String::new();
-        let mut delimiter = '/';
+        let mut namespace = None;
         if self.connection.capabilities().has("NAMESPACE") {
             let outcome = self.connection.run(b"NAMESPACE").await?.ok()?;
-            for u in &outcome.untagged {
-                if let Some((p, d)) = super::scan::personal_namespace(&u.text) {
-                    (prefix, delimiter) = (p, d);
-                }
-            }
-        } else {
-            let outcome = self.connection.run(b"LIST \"\" \"\"").await?.ok()?;
-            for u in &outcome.untagged {
-                if let UntaggedData::List { delimiter: Some(d), .. } = u.parse() {
-                    delimiter = d as char;
-                }
-            }
+            namespace = outcome.untagged.iter().find_map(|u| super::scan::personal_namespace(&u.text));
         }
+        let (prefix, delimiter) = match namespace {
+            Some(found) => found,
+            // RFC 2342 §5: there may be no personal namespace, so far or at
+            // all; the delimiter is known nonetheless.
+            None => (String::new(), self.root_delimiter().await?),
+        };
         let lanes = LaneMap::new(self.mirror.settings.lanes, delimiter, &prefix);
-        let wanted = super::encode::quote(lanes.parent().as_bytes());
-        let outcome = self.connection.run(&[b"LIST \"\" ".as_slice(), &wanted].concat()).await?.ok()?;
+        // The whole level is asked for: a parent in another case, or one that
+        // only exists through its children, would be hidden behind ours too.
+        let level = super::encode::quote(format!("{prefix}%").as_bytes());
+        let outcome = self.connection.run(&[b"LIST \"\" ".as_slice(), &level].concat()).await?.ok()?;
         for u in &outcome.untagged {
             if let UntaggedData::List { name, .. } = u.parse()
                 && lanes.owns(&name)
@@ -78,6 +74,16 @@ impl Watcher {
         }
         self.mirror.state().lanes = Some(lanes);
         Ok(())
+    }
+
+    /// The delimiter of the first level (RFC 9051 §6.3.9).
+    async fn root_delimiter(&mut self) -> Result<char, WatchError> {
+        let outcome = self.connection.run(b"LIST \"\" \"\"").await?.ok()?;
+        let told = outcome.untagged.iter().find_map(|u| match u.parse() {
+            UntaggedData::List { delimiter, .. } => delimiter,
+            _ => None,
+        });
+        Ok(told.map_or(DEFAULT_DELIMITER, char::from))
     }
 
     /// Selects INBOX and brings the mirror to what the provider has.

@@ -10,6 +10,7 @@ mod signal;
 pub mod stamp;
 mod thresholds;
 pub mod trace;
+pub mod unstamp;
 
 use serde::{Deserialize, Serialize};
 

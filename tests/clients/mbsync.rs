@@ -8,7 +8,9 @@ use crate::common::mail::{message, stamp, unstamped};
 use crate::common::program::run;
 use crate::common::world::{LANES, World};
 use crate::corpus::delivered;
-use crate::holdings::{Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs, without_field};
+use crate::holdings::{
+    Holdings, assert_same_but_for_stamps, at_the_provider, files, in_maildirs, with_crlf, without_field,
+};
 use crate::table;
 
 /// What mbsync sends in a run that changes nothing and fetches no message.
@@ -197,6 +199,8 @@ fn mbsync_two_way_stores_what_a_direct_run_stores_and_settles_after_every_change
 
     // A move out of a lane, done as Maildir clients do: a copy, then \Deleted.
     let moved = &mails[5].id;
+    let delivered_as =
+        at_the_provider(&world.dovecot, "alice")[&("INBOX".to_owned(), format!("<{moved}>"))].octets.clone();
     let file = through.file(&lane(&through.held(), moved), moved);
     through.put("Archive", &fs::read(&file).unwrap(), "S");
     through.flag(&file, "ST");
@@ -204,5 +208,11 @@ fn mbsync_two_way_stores_what_a_direct_run_stores_and_settles_after_every_change
     let truth = at_the_provider(&world.dovecot, "alice");
     let places: Vec<&str> = truth.keys().filter(|(_, i)| *i == format!("<{moved}>")).map(|(m, _)| m.as_str()).collect();
     assert_eq!(places, ["Archive"]);
+    // It carried our stamps; the provider has the message that was delivered.
+    let kept = with_crlf(&fs::read(through.file("Archive", moved)).unwrap());
+    assert!(stamp(&unstamped(&kept).0, "X-Tollgate-Lane").is_some());
+    let there = &truth[&("Archive".to_owned(), format!("<{moved}>"))].octets;
+    assert!(there.windows(8).any(|w| w == b"X-TUID: "), "it was an upload");
+    assert_eq!(String::from_utf8_lossy(&without_field(there, "X-TUID")), String::from_utf8_lossy(&delivered_as));
     table::is_true_of(&world, "mbsync");
 }

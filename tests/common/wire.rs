@@ -39,7 +39,15 @@ impl Wire {
 
     fn more(&mut self) -> io::Result<()> {
         let mut chunk = [0; 64 * 1024];
-        match self.stream.read(&mut chunk)? {
+        let read = loop {
+            match self.stream.read(&mut chunk) {
+                // signal(7): a read with a time limit is interrupted where
+                // the machine stops this program for a moment.
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        match read {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             n => {
                 self.buffer.extend_from_slice(&chunk[..n]);

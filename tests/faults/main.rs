@@ -5,7 +5,10 @@
 mod characters;
 mod client;
 mod connections;
+mod errands;
 mod hostile;
 mod offers;
 mod stand;
 mod table;
+mod uploads;
+mod vanished;

@@ -166,6 +166,14 @@ const PASSED: &[(&str, &str)] = &[
     ("NOOP", "NOOP"),
     ("CLOSE", "CLOSE"),
     ("IDLE", "IDLE"),
+    // What doesn't act on the selected mailbox goes over its connection too.
+    ("APPEND Archive", "APPEND"),
+    ("APPEND INBOX", "APPEND"),
+    ("STATUS Archive (MESSAGES)", "STATUS"),
+    ("LIST \"\" *", "LIST"),
+    ("LSUB \"\" *", "LSUB"),
+    ("CREATE New", "CREATE"),
+    ("SUBSCRIBE Archive", "SUBSCRIBE"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

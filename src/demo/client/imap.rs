@@ -1,8 +1,9 @@
 //! A small IMAP client.
 
 use std::io;
+use std::time::Duration;
 
-use super::Wire;
+use super::{Duplex, Wire};
 use crate::config::Endpoint;
 
 /// Largest literal that is read.
@@ -93,9 +94,19 @@ pub fn quoted(text: &str) -> String {
 impl ImapClient {
     /// Connects and reads the greeting.
     pub async fn connect(endpoint: &Endpoint) -> io::Result<ImapClient> {
-        let mut client = ImapClient { wire: Wire::connect(endpoint).await?, tag: 0 };
+        ImapClient::greeted(Wire::connect(endpoint).await?, "* OK").await
+    }
+
+    /// Reads the greeting of a server over a stream on which the client counts
+    /// as signed in (RFC 9051 §7.1.4). An answer may take `patience`.
+    pub async fn signed_in(stream: impl Duplex + 'static, patience: Duration) -> io::Result<ImapClient> {
+        ImapClient::greeted(Wire::over(stream, patience), "* PREAUTH").await
+    }
+
+    async fn greeted(wire: Wire, with: &str) -> io::Result<ImapClient> {
+        let mut client = ImapClient { wire, tag: 0 };
         let greeting = client.response().await?;
-        if !greeting.text.starts_with("* OK") {
+        if !greeting.text.starts_with(with) {
             return Err(io::Error::other(format!("the server greets with {}", greeting.text)));
         }
         Ok(client)

@@ -14,32 +14,41 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::config::Endpoint;
-use crate::upstream::net::{self, Stream};
+use crate::upstream::net;
 
 /// How long an answer may take.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest line that is read.
 const MAX_LINE: usize = 1024 * 1024;
 
+/// What a server is spoken to over.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Duplex for S {}
+
 /// Lines and counted octets of a server.
 #[derive(Debug)]
 struct Wire {
-    stream: Stream,
+    stream: Box<dyn Duplex>,
     buffer: Vec<u8>,
+    patience: Duration,
 }
 
 impl Wire {
     async fn connect(endpoint: &Endpoint) -> io::Result<Wire> {
         let stream = net::connect(endpoint).await.map_err(io::Error::other)?;
-        Ok(Wire { stream, buffer: Vec::new() })
+        Ok(Wire::over(stream, PATIENCE))
+    }
+
+    fn over(stream: impl Duplex + 'static, patience: Duration) -> Wire {
+        Wire { stream: Box::new(stream), buffer: Vec::new(), patience }
     }
 
     async fn send(&mut self, octets: &[u8]) -> io::Result<()> {
-        patient(send(&mut self.stream, octets)).await
+        within(self.patience, send(&mut self.stream, octets)).await
     }
 
     async fn more(&mut self) -> io::Result<()> {
-        match patient(self.stream.read_buf(&mut self.buffer)).await? {
+        match within(self.patience, self.stream.read_buf(&mut self.buffer)).await? {
             0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
             _ => Ok(()),
         }
@@ -82,7 +91,11 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, octets: &[u8]) 
 
 /// `work`, unless it takes too long.
 async fn patient<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(PATIENCE, work)
+    within(PATIENCE, work).await
+}
+
+async fn within<T>(patience: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(patience, work)
         .await
         .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the server doesn't answer")))
 }

@@ -56,6 +56,13 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
             let backfill = core.backfill.get().ok_or(ControlError::NotRunning("backfill"))?;
             backfill(BackfillRequest { account, last, dry_run }).await.map_err(ControlError::Failed)
         }
+        Request::Mirror { account } => {
+            let account = account_of(core, &account)?;
+            let mirror = core.mirror.get().ok_or(ControlError::NotRunning("doctor"))?;
+            mirror(account).await.map_err(ControlError::Failed)
+        }
+        // It takes the connection that it came on.
+        Request::Face { .. } => Err(ControlError::NotRunning("doctor")),
         Request::CorrectionsList => corrections(core),
         Request::CorrectionsUndo { account, id } => {
             let account = account_of(core, &account)?;
@@ -66,7 +73,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
     }
 }
 
-fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlError> {
+pub(super) fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlError> {
     core.accounts.find(text).ok_or_else(|| ControlError::NoAccount(text.to_owned()))
 }
 

@@ -182,6 +182,10 @@ async fn hooks_that_nobody_set_say_that_the_gateway_must_run() {
         Arc::new(|request| Box::pin(async move { Ok(json!({ "looked": request.last })) }));
     assert!(r.core.backfill.set(hook).is_ok());
     assert_eq!(r.ask(backfill).await.unwrap()["looked"], 3);
+    for request in [Request::Mirror { account: demo::ADDRESS.into() }, Request::Face { account: demo::ADDRESS.into() }]
+    {
+        assert_eq!(name(r.ask(request).await.unwrap_err()), names::NOT_RUNNING);
+    }
     let place = Which::Place { account: demo::ADDRESS.into(), mailbox: "INBOX".into(), uid: 1 };
     assert_eq!(name(r.ask(Request::Explain { which: place }).await.unwrap_err()), names::NOT_RUNNING);
 }

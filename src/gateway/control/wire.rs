@@ -12,13 +12,17 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::{Request, SOCKET, execute, names};
-use crate::gateway::core::Core;
+use super::execute::account_of;
+use super::{ControlError, Request, SOCKET, execute, names};
+use crate::account::AccountId;
+use crate::gateway::core::{Core, FaceFn};
 
 /// Longest request line in octets.
 const MAX_REQUEST: u64 = 64 * 1024;
 /// Longest answer that a caller reads, in octets: a message in base64.
 const MAX_ANSWER: u64 = 2 * 1024 * 1024 * 1024;
+/// Longest answer to a request for the face, in octets.
+const MAX_FACE_ANSWER: usize = 16 * 1024;
 /// Requests that run at the same time.
 const MAX_AT_ONCE: usize = 8;
 /// How long a caller may take to send its request or to read its answer.
@@ -56,20 +60,44 @@ pub enum CallError {
 
 /// Asks the gateway that runs on `state_dir`.
 pub async fn call(state_dir: &Path, request: &Request) -> Result<Value, CallError> {
-    let stream = UnixStream::connect(state_dir.join(SOCKET)).await.map_err(|e| match e.kind() {
+    let mut stream = send(state_dir, request).await?;
+    let mut answer = Vec::new();
+    BufReader::new(&mut stream).take(MAX_ANSWER).read_until(b'\n', &mut answer).await?;
+    read_answer(&answer)
+}
+
+/// A connection on which the gateway that runs on `state_dir` speaks IMAP to
+/// the operator ([`Request::Face`]); its greeting comes next.
+pub async fn face(state_dir: &Path, account: &str) -> Result<UnixStream, CallError> {
+    let mut stream = send(state_dir, &Request::Face { account: account.to_owned() }).await?;
+    let mut answer = Vec::new();
+    // Octet by octet: what follows the line is IMAP and not ours to take.
+    while answer.last() != Some(&b'\n') && answer.len() < MAX_FACE_ANSWER {
+        match stream.read_u8().await {
+            Ok(octet) => answer.push(octet),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(e) => return Err(e.into()),
+        }
+    }
+    read_answer(&answer).map(|_| stream)
+}
+
+async fn send(state_dir: &Path, request: &Request) -> Result<UnixStream, CallError> {
+    let mut stream = UnixStream::connect(state_dir.join(SOCKET)).await.map_err(|e| match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => CallError::NotRunning,
         _ => CallError::Io(e),
     })?;
     let mut line = serde_json::to_vec(request).map_err(|e| CallError::Protocol(e.to_string()))?;
     line.push(b'\n');
-    let (read, mut write) = stream.into_split();
-    write.write_all(&line).await?;
-    let mut answer = Vec::new();
-    BufReader::new(read).take(MAX_ANSWER).read_until(b'\n', &mut answer).await?;
+    stream.write_all(&line).await?;
+    Ok(stream)
+}
+
+fn read_answer(answer: &[u8]) -> Result<Value, CallError> {
     if answer.last() != Some(&b'\n') {
         return Err(CallError::Protocol("it was cut off".to_owned()));
     }
-    match serde_json::from_slice(&answer).map_err(|e| CallError::Protocol(e.to_string()))? {
+    match serde_json::from_slice(answer).map_err(|e| CallError::Protocol(e.to_string()))? {
         Answer::Ok(value) => Ok(value),
         Answer::Error { name, message } => Err(CallError::Refused { name, message }),
     }
@@ -122,22 +150,43 @@ async fn answer(core: &Core, stream: UnixStream) -> io::Result<()> {
         tracing::warn!(uid = peer.uid(), "control connection of another user refused");
         return Ok(());
     }
-    let (read, mut write) = stream.into_split();
+    let mut stream = BufReader::new(stream);
     let mut line = Vec::new();
-    let mut reader = BufReader::new(read).take(MAX_REQUEST);
+    let mut reader = (&mut stream).take(MAX_REQUEST);
     tokio::time::timeout(CALLER_TIMEOUT, reader.read_until(b'\n', &mut line)).await??;
+    let mut face = None;
     let answer = match parse(&line) {
-        Err(message) => Answer::Error { name: names::INVALID.to_owned(), message },
-        Ok(request) => match execute(core, request).await {
-            Ok(value) => Answer::Ok(value),
-            Err(e) => Answer::Error { name: e.name().to_owned(), message: e.to_string() },
-        },
+        Err(message) => Err((names::INVALID, message)),
+        // What waits behind the request would be lost with the buffer.
+        Ok(Request::Face { .. }) if !stream.buffer().is_empty() => {
+            Err((names::INVALID, "nothing may follow before the answer".to_owned()))
+        }
+        Ok(Request::Face { account }) => opened(core, &account).map(|serve| {
+            face = Some(serve);
+            Value::Object(serde_json::Map::new())
+        }),
+        Ok(request) => execute(core, request).await.map_err(|e| (e.name(), e.to_string())),
     };
     zeroize::Zeroize::zeroize(&mut line);
+    let answer = match answer {
+        Ok(value) => Answer::Ok(value),
+        Err((name, message)) => Answer::Error { name: name.to_owned(), message },
+    };
     let mut out = serde_json::to_vec(&answer)?;
     out.push(b'\n');
-    tokio::time::timeout(CALLER_TIMEOUT, write.write_all(&out)).await??;
+    tokio::time::timeout(CALLER_TIMEOUT, stream.get_mut().write_all(&out)).await??;
+    if let Some((serve, account)) = face {
+        serve(account, stream.into_inner()).await;
+    }
     Ok(())
+}
+
+/// What serves the face of an account.
+fn opened(core: &Core, account: &str) -> Result<(FaceFn, AccountId), (&'static str, String)> {
+    let named = |e: ControlError| (e.name(), e.to_string());
+    let account = account_of(core, account).map_err(named)?;
+    let serve = core.face.get().ok_or_else(|| named(ControlError::NotRunning("doctor")))?;
+    Ok((serve.clone(), account))
 }
 
 fn parse(line: &[u8]) -> Result<Request, String> {
