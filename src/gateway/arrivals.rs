@@ -1,7 +1,8 @@
 //! What the gate says of new mail, looked up in the mirrors.
 //!
 //! Promises: counts only mail that arrived and was given a lane, and that the
-//! view of agents shows. Doesn't know: who waits.
+//! view of agents shows; nothing for a key that may not read `Lanes/All`.
+//! Doesn't know: who waits.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::account::{AccountId, Principal};
+use crate::imap::agent::place_readable;
 use crate::imap::lanes::Place;
 use crate::imap::mirror::Mirror;
 use crate::imap::uid::UpstreamUid;
@@ -30,8 +32,11 @@ impl Arrivals for Views {
         let last = since.filter(|s| s.validity == validity).map_or(last, |s| last.max(s.last));
         let view = state.view((Audience::Agents, Place::All))?;
         let mut news = News { uidvalidity: view.uidvalidity, ..News::default() };
-        news.mailbox = state.lanes.as_ref()?.name(Place::All);
-        if let Some(known) = since.filter(|s| s.validity == validity) {
+        let lanes = state.lanes.as_ref()?;
+        news.mailbox = lanes.name(Place::All);
+        // What a key may not read is not told either, not even its number.
+        let readable = place_readable(&who.grants.now(), lanes, Place::All);
+        if let Some(known) = since.filter(|s| s.validity == validity && readable) {
             let from = UpstreamUid::new(known.last).map_or(Bound::Unbounded, Bound::Excluded);
             for (uid, message) in state.messages.range((from, Bound::Unbounded)) {
                 let (Some(lane), Some(shown)) = (message.row.lane, view.uid_of(Source::Upstream(*uid))) else {

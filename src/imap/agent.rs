@@ -157,7 +157,7 @@ pub(super) enum Permission {
 
 /// Whether a view may be read: its own name decides, `Lanes/All` shows what
 /// all of the others do.
-fn place_readable(grants: &Grants, lanes: &LaneMap, place: Place) -> bool {
+pub fn place_readable(grants: &Grants, lanes: &LaneMap, place: Place) -> bool {
     let one = |place: Place| grants.of_in(Verb::Read, &lanes.name(place)) == Grant::Allow;
     one(place) && (place != Place::All || lanes.places().into_iter().all(one))
 }
