@@ -30,8 +30,8 @@ pub(super) enum KeyCommand {
     /// so. send, forward and delete are never `allow`, and `file` always names
     /// its mailbox:
     ///
-    ///     tollgate key grant ID flag=allow file@Archive=allow
-    ///     tollgate key grant ID 'read@Private/*=off' delete=ask
+    ///   tollgate key grant ID flag=allow file@Archive=allow
+    ///   tollgate key grant ID 'read@Private/*=off' delete=ask
     #[command(verbatim_doc_comment)]
     Grant {
         /// The key's id, as `key list` shows it

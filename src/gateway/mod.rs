@@ -159,7 +159,7 @@ impl Gateway {
             core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
         }
         connect(&core, &mirrors, provider.as_ref());
-        core.outbox.set_executor(imap::deletion::executor(mirrors.clone()));
+        core.outbox.set_executor(imap::deletion::executor(&mirrors));
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));
         let url = notices::web_url(&config.web_url, addresses.web.first());

@@ -8,7 +8,7 @@
 //! Doesn't know: who approved, states.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sha2::{Digest, Sha256};
 
@@ -185,9 +185,13 @@ fn victim(uid: u32, sha256: [u8; 32], length: u64, head: &[u8]) -> Victim {
 }
 
 /// Carries out what is permitted.
-pub fn executor(mirrors: HashMap<AccountId, Arc<Mirror>>) -> Executor {
+pub fn executor(mirrors: &HashMap<AccountId, Arc<Mirror>>) -> Executor {
+    // A mirror holds the outbox, which holds this: one of them must not keep
+    // the other, or the store stays open after a shutdown.
+    let mirrors: HashMap<AccountId, Weak<Mirror>> =
+        mirrors.iter().map(|(account, mirror)| (account.clone(), Arc::downgrade(mirror))).collect();
     Arc::new(move |account, permit| {
-        let mirror = mirrors.get(&account).cloned();
+        let mirror = mirrors.get(&account).and_then(Weak::upgrade);
         Box::pin(async move {
             let mirror = mirror.ok_or_else(|| Stopped::ForNow("the account is not running".into()))?;
             carry_out(&mirror, permit).await

@@ -138,13 +138,14 @@ async fn what_the_client_added_stays_and_what_is_no_stamp_of_ours_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stamps_of_another_account_and_drafts_of_an_agent_stay_as_they_are() {
+async fn stamps_of_another_account_stay_and_an_agent_s_draft_has_none() {
     let stand = Stand::new().await;
     let mut client = stand.selected("INBOX").await;
     let copy = shown(&stand, &mut client, b"Subject: three\r\n\r\nbody\r\n").await;
     let mut agent = stand.sign_in(&stand.agent).await;
-    assert!(agent.append("Drafts", &copy).await.is("OK"));
-    assert_eq!(newest(&stand, "Drafts"), copy);
+    let before = stand.provider.mailbox(USER, "Drafts").len();
+    assert!(agent.append("Drafts", &copy).await.is("NO [CANNOT]"));
+    assert_eq!(stand.provider.mailbox(USER, "Drafts").len(), before);
     // Another gateway knows nothing of this one's decisions.
     let other = Stand::new().await;
     let mut client = other.selected("INBOX").await;

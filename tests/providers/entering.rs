@@ -166,10 +166,11 @@ pub(crate) fn agents(world: &World) {
     }
     assert_eq!(holdings(&mut direct), before);
     let drafts = world.name("Drafts");
-    let answer = agent.append(&drafts, "\\Draft", &mail.octets);
+    let draft = message(&world.address, "ann@example.com", "A draft", "Text.");
+    let answer = agent.append(&drafts, "\\Draft", &draft.octets);
     assert!(answer.status.starts_with("OK"), "{}", answer.status);
     direct.ok(&format!("EXAMINE \"{drafts}\""));
-    assert_eq!(direct.find(&mail.id).len(), 1);
+    assert_eq!(direct.find(&draft.id).len(), 1);
 }
 
 pub(crate) fn many(world: &World) {

@@ -195,7 +195,7 @@ async fn an_agent_can_change_nothing_but_drafts() {
         ok(&mut client, "UID FETCH 1:* (FLAGS BODY[] RFC822)").await;
         ok(&mut client, "CLOSE").await;
     }
-    let mail = b"From: demo@example.org\r\nSubject: a draft\r\n\r\nx\r\n";
+    let mail = b"From: demo@example.org\r\nDate: Mon, 30 Nov 2026 10:00:00 +0000\r\nSubject: a draft\r\n\r\nx\r\n";
     for mailbox in ["INBOX", "Lanes/All", "Lanes/Push", "Sent", "Archive", "Trash", "Junk", "Lanes", "Other"] {
         let answer = client.append(mailbox, "", mail).await.unwrap();
         assert!(answer.status.starts_with("NO [NOPERM]"), "{mailbox}: {}", answer.status);
