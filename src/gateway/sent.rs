@@ -43,7 +43,7 @@ use crate::upstream::imap::{ImapError, Response, Status, Untagged, UntaggedData}
 const SINCE: &[u8] = b"sentcopies-since";
 /// Pauses between tries, doubled from the first to the last.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
-/// A copy that could not be made for so long is given up, in seconds.
+/// A copy of ours that could not be made for so long is given up, in seconds.
 const GIVE_UP: i64 = 7 * 24 * 3600;
 /// How long one try may take.
 const TRY: Duration = Duration::from_secs(300);
@@ -238,7 +238,8 @@ impl Desk {
             if *self.mirror.health().borrow() != Health::Live {
                 return Ok(false);
             }
-            let given_up = now().saturating_sub(hold.changed_at) > GIVE_UP;
+            // A client's own copy was answered with OK: it is never given up.
+            let given_up = parked.is_none() && now().saturating_sub(hold.changed_at) > GIVE_UP;
             if given_up || (progress.begun && hold.message_id.is_none()) {
                 tracing::warn!(account = %self.account, hold = %id, "there may be no copy in Sent");
             } else {

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::dispatch::{Outcome, Why};
+use super::Outbox;
+use super::dispatch::{Standing, Stop, Why, not_covered};
 use super::hold::{Hold, HoldError, HoldId, Intake};
-use super::{Outbox, record};
 use crate::account::{AccountId, KeyId, Role};
 use crate::floor::action::Action;
 use crate::floor::deletion::{Deletion, Permit};
 use crate::floor::envelope::Envelope;
 use crate::floor::hold::Reason;
-use crate::floor::receipt::{Expect, ReceiptError};
+use crate::floor::payload::PayloadHash;
 use crate::floor::release::Used;
 use crate::floor::submission::State;
 use crate::store::blob::BlobId;
-use crate::store::{self, BoxFuture, StoreError};
+use crate::store::{BoxFuture, StoreError};
 
 /// Largest list that is read, in octets.
 pub const MAX_LIST: u64 = 4 * 1024 * 1024;
@@ -101,51 +101,29 @@ impl Outbox {
     }
 
     /// Carries out `hold`, which the caller has claimed.
-    pub(super) async fn delete(&self, hold: &Hold) -> Outcome {
-        let why = |text: String| Why { code: "local".to_owned(), text };
+    pub(super) async fn delete(&self, hold: &Hold) -> Result<(PayloadHash, String), Stop> {
         if self.is_revoked(&hold.key) {
-            return Outcome::ForGood(why("the submitting key was revoked".to_owned()));
+            return Err(Stop::for_good("the submitting key was revoked"));
         }
-        let Some(executor) = self.executor.get() else {
-            return Outcome::ForNow(why("the mailboxes are not watched".to_owned()));
-        };
-        let permit = match self.permit(hold) {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(refused)) => {
-                return Outcome::ForGood(why(format!("the receipt does not cover it: {refused}")));
-            }
-            Err(e) => return Outcome::ForNow(why(e.to_string())),
-        };
-        match executor(hold.account.clone(), permit).await {
-            Ok(used) => Outcome::Sent(used.payload_hash, "the messages were removed".to_owned()),
-            Err(Stopped::ForNow(text)) => Outcome::ForNow(why(text)),
-            Err(Stopped::ForGood(text)) => Outcome::ForGood(why(text)),
-            Err(Stopped::Unknown(text)) => Outcome::Unknown(Why { code: "no_answer".to_owned(), text }),
-        }
+        let executor = self.executor.get().ok_or_else(|| Stop::for_now("the mailboxes are not watched"))?;
+        let Standing { verified, head, now, .. } = self.standing(hold)?;
+        let (list, _) = self.deletion_octets(hold).map_err(|e| Stop::for_now(e.to_string()))?;
+        let permit = Permit::from_receipt(verified, now, &list).map_err(not_covered)?;
+        // As before a message is sent: a restored backup must be able to tell
+        // that this was tried, and nobody else may try it meanwhile.
+        self.witness_head(head).map_err(|e| Stop::for_now(e.to_string()))?;
+        self.keep_lease(hold).await.map_err(|e| Stop::for_now(e.to_string()))?;
+        let used = executor(hold.account.clone(), permit).await?;
+        Ok((used.payload_hash, "the messages were removed".to_owned()))
     }
+}
 
-    /// The permit of the stored receipt.
-    fn permit(&self, hold: &Hold) -> Result<Result<Permit, ReceiptError>, HoldError> {
-        let (host, login) = self.upstream_names(&hold.account).ok_or(HoldError::NoAccount)?;
-        let (list, _) = self.deletion_octets(hold)?;
-        let (row, entry, now) = store::read(self.store.as_ref(), |r| -> Result<_, HoldError> {
-            let row = record::receipt(r, &hold.id)?.ok_or(HoldError::NotFound)?;
-            let entry = record::entry(r, row.receipt.ledger_head.number)?;
-            Ok((row, entry, self.now(r)?))
-        })?;
-        let expect = Expect {
-            action: Action::DeletePermanent,
-            message: Some((hold.blob.0, hold.length)),
-            envelope: Some(&hold.envelope),
-            account: Some(hold.account.as_str()),
-            hold: Some(hold.id.as_str()),
-            upstream: Some((&host, &login)),
-            approver: hold.approver.as_deref(),
-            spent: row.spent,
-            at: Some(now),
-        };
-        let verified = row.receipt.verify(&self.verifying_keys(), &expect);
-        let checked = verified.and_then(|v| row.receipt.check_ledger(entry.as_ref()).map(|()| v));
-        Ok(checked.and_then(|verified| Permit::from_receipt(verified, now, &list)))
+impl From<Stopped> for Stop {
+    fn from(stopped: Stopped) -> Stop {
+        match stopped {
+            Stopped::ForNow(text) => Stop::for_now(text),
+            Stopped::ForGood(text) => Stop::for_good(text),
+            Stopped::Unknown(text) => Stop::Unknown(Why { code: "no_answer".to_owned(), text }),
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::account::SecretError;
 use crate::floor::envelope::{BodyType, Envelope};
 use crate::floor::ledger::LedgerHead;
 use crate::floor::payload::PayloadHash;
-use crate::floor::receipt::Expect;
+use crate::floor::receipt::{Expect, ReceiptError, Verified};
 use crate::floor::release::Release;
 use crate::store::{self, failpoint};
 use crate::upstream::smtp::{DataError, MailParameters, Submission, SubmissionError};
@@ -61,31 +61,51 @@ pub(super) enum Outcome {
 
 /// Why an attempt did not end with a 2yz.
 #[derive(Debug)]
-enum Stop {
+pub(super) enum Stop {
     ForNow(Why),
     ForGood(Why),
     Unknown(Why),
+}
+
+/// A receipt that covers what is about to be carried out, and when that was
+/// found.
+pub(super) struct Standing {
+    pub(super) verified: Verified,
+    pub(super) payload: PayloadHash,
+    pub(super) head: LedgerHead,
+    pub(super) now: i64,
+}
+
+pub(super) fn not_covered(error: ReceiptError) -> Stop {
+    Stop::for_good(format!("the receipt does not cover it: {error}"))
+}
+
+impl From<Result<(PayloadHash, String), Stop>> for Outcome {
+    fn from(tried: Result<(PayloadHash, String), Stop>) -> Outcome {
+        match tried {
+            Ok((payload, said)) => Outcome::Sent(payload, said),
+            Err(Stop::ForNow(why)) => Outcome::ForNow(why),
+            Err(Stop::ForGood(why)) => Outcome::ForGood(why),
+            Err(Stop::Unknown(why)) => Outcome::Unknown(why),
+        }
+    }
 }
 
 impl Outbox {
     /// Sends `hold`, which the caller has claimed.
     pub(super) async fn send(&self, hold: &Hold) -> Outcome {
         if !hold.action.sends() {
-            return self.delete(hold).await;
+            return self.delete(hold).await.into();
         }
-        match self.try_send(hold).await {
-            Ok((payload, reply)) => Outcome::Sent(payload, reply.summary()),
-            Err(Stop::ForNow(why)) => Outcome::ForNow(why),
-            Err(Stop::ForGood(why)) => Outcome::ForGood(why),
-            Err(Stop::Unknown(why)) => Outcome::Unknown(why),
-        }
+        self.try_send(hold).await.map(|(payload, reply)| (payload, reply.summary())).into()
     }
 
     async fn try_send(&self, hold: &Hold) -> Result<(PayloadHash, Reply), Stop> {
         if self.is_revoked(&hold.key) {
             return Err(Stop::for_good("the submitting key was revoked"));
         }
-        let (release, payload, head) = self.release(hold)?;
+        let Standing { verified, payload, head, now } = self.standing(hold)?;
+        let release = Release::from_receipt(verified, hold.action, now, &hold.envelope).map_err(not_covered)?;
         self.check_file(hold).await?;
         // From the provider's first octet on a restored backup must be able
         // to tell that this attempt was made.
@@ -103,9 +123,9 @@ impl Outbox {
         }
     }
 
-    /// The release of the stored receipt, checked against everything that is
-    /// about to be carried out.
-    fn release(&self, hold: &Hold) -> Result<(Release, PayloadHash, LedgerHead), Stop> {
+    /// The stored receipt, checked against everything that is about to be
+    /// carried out: what a [`Release`] or a permit to delete is made of.
+    pub(super) fn standing(&self, hold: &Hold) -> Result<Standing, Stop> {
         let upstream = self.upstream_names(&hold.account);
         let (host, login) = upstream.ok_or_else(|| Stop::for_good("the account is not configured"))?;
         let (row, entry, head, now) = store::read(self.store.as_ref(), |r| -> Result<_, HoldError> {
@@ -130,13 +150,12 @@ impl Outbox {
             spent: row.spent,
             at: Some(now),
         };
-        let checked = row
+        let verified = row
             .receipt
             .verify(&self.verifying_keys(), &expect)
             .and_then(|verified| row.receipt.check_ledger(entry.as_ref()).map(|()| verified))
-            .and_then(|verified| Release::from_receipt(verified, hold.action, now, &hold.envelope));
-        let release = checked.map_err(|e| Stop::for_good(format!("the receipt does not cover it: {e}")))?;
-        Ok((release, row.receipt.payload_hash, head))
+            .map_err(not_covered)?;
+        Ok(Standing { verified, payload: row.receipt.payload_hash, head, now })
     }
 
     /// Hashes the file before anybody is called: a file that was changed
@@ -219,11 +238,11 @@ fn wants_credentials(reply: &Reply) -> bool {
 }
 
 impl Stop {
-    fn for_now(text: impl Into<String>) -> Stop {
+    pub(super) fn for_now(text: impl Into<String>) -> Stop {
         Stop::ForNow(Why::local(text))
     }
 
-    fn for_good(text: impl Into<String>) -> Stop {
+    pub(super) fn for_good(text: impl Into<String>) -> Stop {
         Stop::ForGood(Why::local(text))
     }
 

@@ -7,7 +7,9 @@ use tokio::sync::watch;
 use super::dispatch::{Outcome, Why};
 use super::testing::{Bench, MESSAGE, envelope, tuning};
 use super::*;
+use crate::account::demo;
 use crate::config::TlsMode;
+use crate::floor::deletion::{self, Act, Deletion, Victim};
 use crate::floor::ledger::{self, Event};
 use crate::floor::submission::State;
 use crate::upstream::smtp::scripted::{Provider, Script};
@@ -97,6 +99,55 @@ async fn a_claim_that_lapsed_is_unknown_and_its_dispatcher_may_not_go_on() {
     // RCPT, and not to DATA.
     let _ = bench.outbox.send(&claimed).await;
     assert!(provider.got().is_empty(), "{:?}", provider.commands());
+}
+
+static DELETING: AtomicI64 = AtomicI64::new(2_000_000);
+
+#[tokio::test]
+async fn a_deletion_is_carried_out_once_and_never_under_a_claim_that_lapsed() {
+    let provider = Provider::start(Script::default()).await;
+    let slow = Tuning { clock: || DELETING.load(Ordering::SeqCst), ..tuning() };
+    let bench = Bench::new(&provider, slow, |_| {}).await;
+    let done = Arc::new(AtomicI64::new(0));
+    let count = done.clone();
+    bench.outbox.set_executor(Arc::new(move |_, permit| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(permit.into_used()) })
+    }));
+    let victim = Victim { uid: 3, sha256: [1; 32], length: 9, subject: None, from: None, date: None };
+    let deletion = Deletion {
+        schema: deletion::SCHEMA,
+        account: bench.account.to_string(),
+        host: "imap.example.org".to_owned(),
+        login: "demo".to_owned(),
+        act: Act::Expunge,
+        mailbox: "Archive".to_owned(),
+        uidvalidity: 7,
+        messages: vec![victim],
+    };
+    let key = bench.accounts.authenticate(demo::ADDRESS, demo::AGENT_KEY).unwrap().key;
+    let hold = async || {
+        let id = bench.outbox.hold_deletion(&key, &deletion).await.unwrap();
+        bench.approve(&id).await;
+        bench.outbox.claim(&bench.hold(&id)).await.unwrap().unwrap()
+    };
+
+    let claimed = hold().await;
+    DELETING.fetch_add(LEASE_SECONDS, Ordering::SeqCst);
+    let outcome = bench.outbox.send(&claimed).await;
+    assert!(matches!(outcome, Outcome::ForNow(_)), "{outcome:?}");
+    assert_eq!(done.load(Ordering::SeqCst), 0, "nothing is removed without a claim");
+
+    let claimed = hold().await;
+    let head = bench.outbox.ledger_head().unwrap().unwrap();
+    let outcome = bench.outbox.send(&claimed).await;
+    assert!(matches!(outcome, Outcome::Sent(..)), "{outcome:?}");
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+    assert_eq!(bench.outbox.witness.read().unwrap().map(|s| s.head), Some(head), "a restored backup can tell");
+    bench.outbox.settle(&claimed, &outcome).await.unwrap();
+    let again = bench.outbox.send(&claimed).await;
+    assert!(matches!(again, Outcome::ForGood(_)), "its receipt is spent: {again:?}");
+    assert_eq!(done.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
