@@ -4,7 +4,7 @@
 //! stops the run with its line. Doesn't know: models (a later scorer comes
 //! through [`Scorer`]).
 
-mod item;
+pub(super) mod item;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
     Err(Failure { details: None, ..Failure::new(Exit::Data, "floors", report.broken_floors.join("; ")) })
 }
 
-fn failure(e: EvalError) -> Failure {
+pub(super) fn failure(e: EvalError) -> Failure {
     let (exit, name) = match &e {
         EvalError::File { .. } => (Exit::NoInput, "no_set"),
         EvalError::Item { .. } => (Exit::Data, "item"),
@@ -110,17 +110,24 @@ pub fn run(set: &Path, json: bool, floors: Option<&Path>) -> Result<Report, Eval
         Some(path) => Some(read_floors(path)?),
         None => None,
     };
-    let text = read(set)?;
     let mut scored = Vec::new();
-    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let fault = |reason: String| EvalError::Item { path: set.to_owned(), line: n + 1, reason };
-        let item = item::Item::parse(line).map_err(fault)?;
-        scored.push(score(&item).map_err(fault)?);
-    }
-    if scored.is_empty() {
-        return Err(EvalError::Empty(set.to_owned()));
+    for (line, item) in items(set)? {
+        scored.push(score(&item).map_err(|reason| EvalError::Item { path: set.to_owned(), line, reason })?);
     }
     Ok(Report::new(set.display().to_string(), scored, floors, json))
+}
+
+/// The items of a set, each with its line.
+pub(super) fn items(set: &Path) -> Result<Vec<(usize, item::Item)>, EvalError> {
+    let mut all = Vec::new();
+    for (n, line) in read(set)?.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let fault = |reason: String| EvalError::Item { path: set.to_owned(), line: n + 1, reason };
+        all.push((n + 1, item::Item::parse(line).map_err(fault)?));
+    }
+    if all.is_empty() {
+        return Err(EvalError::Empty(set.to_owned()));
+    }
+    Ok(all)
 }
 
 fn read(path: &Path) -> Result<String, EvalError> {
@@ -153,7 +160,7 @@ fn score(item: &item::Item) -> Result<Scored, String> {
 }
 
 /// `any`: scored only, no truth.
-fn truth(name: &str) -> Result<Option<Lane>, String> {
+pub(super) fn truth(name: &str) -> Result<Option<Lane>, String> {
     if name == "any" {
         return Ok(None);
     }

@@ -31,6 +31,7 @@ mod receipt;
 mod secrets;
 mod serve;
 mod show;
+mod train;
 
 use exit::{Exit, Failure, Outcome};
 
@@ -121,6 +122,8 @@ enum Command {
     Corrections(corrections::CorrectionsCommand),
     /// Measure lanes against labelled mail
     Eval(eval::EvalArgs),
+    /// Make the offline scorer's weights from labelled mail
+    Train(train::TrainArgs),
     /// The PIN of the approval page
     #[command(subcommand)]
     Pin(pin::PinCommand),
@@ -166,6 +169,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Backfill(args)) => backfill::run(globals, args),
         Some(Command::Corrections(command)) => corrections::run(globals, command),
         Some(Command::Eval(args)) => eval::command(globals, &args),
+        Some(Command::Train(args)) => train::run(globals, &args),
         Some(Command::Pin(command)) => pin::run(globals, command),
         Some(Command::Approver(command)) => approver::run(globals, command),
         Some(Command::Demo(args)) => demo::run(globals, &args),

@@ -351,10 +351,11 @@ fn limits(mut table: Section<'_, '_>) -> Limits {
 }
 
 /// The keys of `[rule]`.
-const RULE_KEYS: [&str; 8] = [
+const RULE_KEYS: [&str; 9] = [
     "confidence_min",
     "push_urgency",
     "push_confidence",
+    "machine_urgency",
     "stranger_urgency",
     "silent_trust",
     "silent_urgency",
@@ -369,6 +370,7 @@ fn rule(mut table: Section<'_, '_>) -> Thresholds {
         confidence_min: share("confidence_min", default.confidence_min),
         push_urgency: share("push_urgency", default.push_urgency),
         push_confidence: share("push_confidence", default.push_confidence),
+        machine_urgency: share("machine_urgency", default.machine_urgency),
         stranger_urgency: share("stranger_urgency", default.stranger_urgency),
         silent_trust: share("silent_trust", default.silent_trust),
         silent_urgency: share("silent_urgency", default.silent_urgency),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Context, Features, Lane, Signal, Signals, Thresholds};
 
 /// Raised with every change of the table, the guards or the canary.
-pub const RULE_VERSION: u32 = 1;
+pub const RULE_VERSION: u32 = 2;
 
 /// A scorer this sure against missing corroboration is a disagreement.
 pub const CANARY_CONFIDENCE: f64 = 0.85;
@@ -95,7 +95,8 @@ pub enum Guard {
     Campaign,
     /// A code of a sender whose authentication failed.
     CodeUnauthenticated,
-    /// A machine's urgency without an ask by a time, authentication or a sender seen before.
+    /// A machine's urgency without an ask by a time or much urgency, or without
+    /// authentication, or of a sender who was looked for and never seen.
     PushAutomated,
     /// A sender who was looked for and never seen needs more urgency.
     PushStranger,
@@ -335,7 +336,8 @@ impl Table<'_> {
     fn machine_may_push(&self) -> bool {
         let fair = !self.x.context.authentication.is_bad();
         let by_a_time = self.has(Signal::Ask) && self.has(Signal::Deadline);
-        fair && (self.x.context.pinned.is_some() || (by_a_time && !self.x.context.is_absent()))
+        let alarms = self.x.features.urgency() >= self.t.machine_urgency;
+        fair && (self.x.context.pinned.is_some() || ((by_a_time || alarms) && !self.x.context.is_absent()))
     }
 
     /// Row 6 by the chosen scorer's own numbers.

@@ -83,16 +83,20 @@ fn a_code_needs_authentication_only_where_it_is_available() {
 }
 
 #[test]
-fn a_machine_pushes_only_with_an_ask_by_a_time_and_a_past() {
+fn a_machine_pushes_with_an_ask_by_a_time_or_much_urgency() {
     let all = [Signal::Automated, Signal::Ask, Signal::Deadline];
+    let alarm = f(0.9, 0.4, 0.3, 0.80);
+    assert_eq!(lane(alarm, &all[..1], &Context::default()), Lane::Push);
+    assert_eq!(lane(f(0.9, 0.4, 0.3, 0.99), &all[..1], &absent()), Lane::Queue);
     assert_eq!(lane(urgent(), &all, &Context::default()), Lane::Push);
     assert_eq!(lane(urgent(), &all, &known()), Lane::Push);
     assert_eq!(lane(f(0.9, 0.4, 0.3, 0.95), &all, &absent()), Lane::Queue);
-    let v = run(urgent(), &all[..2], &known());
+    let v = run(f(0.9, 0.4, 0.3, 0.79), &all[..2], &known());
     assert_eq!((v.lane, v.guards[0]), (Lane::Queue, Guard::PushAutomated));
     let mut failed = known();
     failed.authentication = Authentication::Failed;
     assert_eq!(lane(urgent(), &all, &failed), Lane::Queue);
+    assert_eq!(lane(alarm, &all, &failed), Lane::Queue);
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn any_context() -> impl Strategy<Value = Context> {
 }
 
 fn any_thresholds() -> impl Strategy<Value = Thresholds> {
-    proptest::collection::vec(0.0..=1.0f64, 8)
+    proptest::collection::vec(0.0..=1.0f64, 9)
         .prop_map(|v| Thresholds {
             confidence_min: v[0],
             push_urgency: v[1],
@@ -214,6 +218,7 @@ fn any_thresholds() -> impl Strategy<Value = Thresholds> {
             silent_urgency: v[5],
             silent_reversibility: v[6],
             info_urgency: v[7],
+            machine_urgency: v[8],
         })
         .prop_map(|t| if t.check().is_ok() { t } else { Thresholds::default() })
 }

@@ -9,8 +9,11 @@ pub struct Thresholds {
     pub confidence_min: f64,
     /// Push from this urgency on (0.70).
     pub push_urgency: f64,
-    /// Push from this confidence on (0.70).
+    /// Push from this confidence on (0.50).
     pub push_confidence: f64,
+    /// A machine that asks for nothing by a time needs this urgency for push (0.80).
+    #[serde(default = "machine_urgency")]
+    pub machine_urgency: f64,
     /// A scanned-and-absent sender needs this urgency for push (0.90).
     pub stranger_urgency: f64,
     /// Silent only below this sender_trust (0.20).
@@ -32,12 +35,18 @@ const MOST_SILENT_URGENCY: f64 = 0.50;
 /// Below this, mail whose loss costs something could be silenced.
 const LEAST_SILENT_REVERSIBILITY: f64 = 0.75;
 
+/// Machines pushed only with an ask by a time where a trace has no such threshold.
+fn machine_urgency() -> f64 {
+    2.0
+}
+
 impl Default for Thresholds {
     fn default() -> Thresholds {
         Thresholds {
             confidence_min: 0.50,
             push_urgency: 0.70,
-            push_confidence: 0.70,
+            push_confidence: 0.50,
+            machine_urgency: 0.80,
             stranger_urgency: 0.90,
             silent_trust: 0.20,
             silent_urgency: 0.20,
@@ -77,6 +86,10 @@ impl Thresholds {
             "rule.stranger_urgency below rule.push_urgency would make strangers louder than anyone else".to_owned(),
         );
         need(
+            self.machine_urgency >= self.push_urgency,
+            "rule.machine_urgency below rule.push_urgency would make machines louder than people".to_owned(),
+        );
+        need(
             self.info_urgency <= self.push_urgency,
             "rule.info_urgency above rule.push_urgency would file urgent mail as a calm record".to_owned(),
         );
@@ -99,11 +112,12 @@ impl Thresholds {
         if reasons.is_empty() { Ok(()) } else { Err(reasons) }
     }
 
-    fn named(&self) -> [(&'static str, f64); 8] {
+    fn named(&self) -> [(&'static str, f64); 9] {
         [
             ("confidence_min", self.confidence_min),
             ("push_urgency", self.push_urgency),
             ("push_confidence", self.push_confidence),
+            ("machine_urgency", self.machine_urgency),
             ("stranger_urgency", self.stranger_urgency),
             ("silent_trust", self.silent_trust),
             ("silent_urgency", self.silent_urgency),
@@ -132,6 +146,7 @@ mod tests {
     fn values_that_break_an_invariant_are_refused_with_the_reason() {
         assert!(refused(|t| t.confidence_min = 0.0)[0].contains("confidence_min"));
         assert!(refused(|t| t.push_confidence = 0.4)[0].contains("push_confidence"));
+        assert!(refused(|t| t.machine_urgency = 0.6)[0].contains("machine_urgency"));
         assert!(refused(|t| t.stranger_urgency = 0.6)[0].contains("stranger_urgency"));
         assert!(refused(|t| t.info_urgency = 0.8)[0].contains("info_urgency"));
         assert!(refused(|t| t.silent_urgency = 0.6)[0].contains("silent_urgency"));

@@ -90,7 +90,7 @@ fn take_enclosed(parts: &Parts<'_>, enclosed: &Enclosed, left: &mut usize, out: 
 }
 
 fn visible(text: &str) -> usize {
-    text.chars().filter(|c| c.is_alphanumeric()).count()
+    text.chars().filter(|c| super::text::is_word(*c)).count()
 }
 
 fn structure(parts: &Parts<'_>, out: &mut Reading) {

@@ -1,13 +1,14 @@
 //! The words of a message: sentences with what was found in them.
 
 use super::body::{Reading, cut};
-use super::text::{normal, sentences};
+use super::steering;
+use super::text::{is_word, normal, sentences};
 use super::time::{Clock, Moment, moments};
 use super::words::{Class, Hit, Lang, find, spoken};
 
 /// Octets of text that are searched for words; a longer message says what it
 /// wants at its start or its end.
-const MAX_SEARCHED: usize = 48 * 1024;
+const MAX_SEARCHED: usize = 8 * 1024;
 /// Fewer visible characters of own text than this: a forward without words.
 const FORWARD_ONLY: usize = 24;
 
@@ -18,6 +19,8 @@ pub(super) struct Sentence {
     pub(super) hits: Vec<Hit>,
     pub(super) moments: Vec<Moment>,
     pub(super) subject: bool,
+    /// Classes of the phrases, and of those that [`Sentence::plain`] gives.
+    classes: (u64, u64),
 }
 
 /// The words of a message.
@@ -25,6 +28,8 @@ pub(super) struct Sentence {
 pub(super) struct Doc {
     pub(super) sentences: Vec<Sentence>,
     pub(super) lang: Option<Lang>,
+    /// The languages that the text may be in, the likeliest first.
+    pub(super) spoken: Vec<Lang>,
     /// Visible characters of own text.
     pub(super) length: usize,
     /// A telephone number stands in the text.
@@ -32,8 +37,25 @@ pub(super) struct Doc {
 }
 
 impl Sentence {
+    fn new(text: String, hits: Vec<Hit>, moments: Vec<Moment>, subject: bool) -> Sentence {
+        let mut s = Sentence { text, hits, moments, subject, classes: (0, 0) };
+        let bits = |hits: &mut dyn Iterator<Item = &Hit>| -> u64 {
+            hits.filter_map(|h| h.class.bit()).fold(0, |all, bit| all | 1 << bit)
+        };
+        let plain = s.hits.iter().filter(|h| s.is_plain(h));
+        s.classes = (bits(&mut s.hits.iter()), bits(&mut plain.into_iter()));
+        s
+    }
+
     pub(super) fn has(&self, class: Class) -> bool {
-        self.hits.iter().any(|h| h.class == class)
+        match class.bit() {
+            Some(bit) => self.classes.0 & 1 << bit != 0,
+            None => self.hits.iter().any(|h| h.class == class),
+        }
+    }
+
+    fn is_plain(&self, hit: &Hit) -> bool {
+        !self.overlapped(hit, Class::Formula) && !self.overlapped(hit, Class::Calm)
     }
 
     fn overlapped(&self, hit: &Hit, by: Class) -> bool {
@@ -42,18 +64,14 @@ impl Sentence {
 
     /// Phrases of a class that are no part of a formula or a reassurance.
     pub(super) fn plain(&self, class: Class) -> impl Iterator<Item = &Hit> {
-        self.hits.iter().filter(move |h| {
-            h.class == class && !self.overlapped(h, Class::Formula) && !self.overlapped(h, Class::Calm)
-        })
+        self.hits.iter().filter(move |h| h.class == class && self.is_plain(h))
     }
 
     pub(super) fn has_plain(&self, class: Class) -> bool {
-        self.plain(class).next().is_some()
-    }
-
-    /// The words of the first plain phrase of a class.
-    pub(super) fn words(&self, class: Class) -> Option<&str> {
-        self.plain(class).next().and_then(|h| self.text.get(h.start..h.end))
+        match class.bit() {
+            Some(bit) => self.classes.1 & 1 << bit != 0,
+            None => self.plain(class).next().is_some(),
+        }
     }
 
     pub(super) fn asks_by_mark(&self) -> bool {
@@ -64,23 +82,27 @@ impl Sentence {
 impl Doc {
     pub(super) fn new(reading: &Reading, clock: &Clock) -> Doc {
         let own = without_links(&searched(&reading.own));
-        let length = own.chars().filter(|c| c.is_alphanumeric()).count();
+        let length = own.chars().filter(|c| is_word(*c)).count();
         let forwarded = length < FORWARD_ONLY && is_forward(&reading.subject);
         let body = if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))) } else { own };
-        let (subject, body) = (normal(bare_subject(&reading.subject)), normal(&body));
+        let (subject, body) = (normal(bare_subject(&reading.subject)), steering::without(&normal(&body)));
         let langs = spoken(&format!("{subject}\n{}", cut(&body, 4096)));
-        let lang =
-            if subject.chars().chain(body.chars()).any(char::is_alphabetic) { langs.first().copied() } else { None };
+        let lang = if subject.chars().chain(body.chars()).any(|c| is_word(c) && !c.is_numeric()) {
+            langs.first().copied()
+        } else {
+            None
+        };
         let reading_lang = lang.unwrap_or(Lang::En);
         let make = |text: String, subject: bool| {
             let hits = find(&text, &langs);
             let moments = moments(&text, &hits, reading_lang, clock);
-            Sentence { text, hits, moments, subject }
+            Sentence::new(text, hits, moments, subject)
         };
-        let mut all: Vec<Sentence> = sentences(&subject).into_iter().map(|s| make(s, true)).collect();
-        all.extend(sentences(&body).into_iter().map(|s| make(s, false)));
+        let meant = |text: &String| !steering::steers(text, &langs);
+        let mut all: Vec<Sentence> = sentences(&subject).into_iter().filter(meant).map(|s| make(s, true)).collect();
+        all.extend(sentences(&body).into_iter().filter(meant).map(|s| make(s, false)));
         let has_number = all.iter().any(|s| has_telephone(&s.text));
-        Doc { sentences: all, lang, length, has_number }
+        Doc { sentences: all, lang, spoken: langs, length, has_number }
     }
 
     /// Distinct phrases of a class outside formulas, and how many of the

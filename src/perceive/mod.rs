@@ -16,8 +16,10 @@ mod offline;
 mod parts;
 mod quote;
 mod signals;
+mod steering;
 mod text;
 mod time;
+pub mod trained;
 mod words;
 mod written;
 
@@ -25,13 +27,14 @@ use sha2::{Digest, Sha256};
 
 use crate::lane::rule::{self, Branch, Verdict};
 use crate::lane::trace::{Deadline, Read, Scored, TRACE_SCHEMA, Trace};
-use crate::lane::{Context, Features, Lane, Thresholds};
+use crate::lane::{Context, Features, Lane, Signals, Thresholds};
 use crate::mail::address::Address;
 
+use body::Reading;
 use doc::Doc;
 use fields::Fields;
 use offline::Case;
-use signals::Evidence;
+use signals::{Asked, Evidence, Facts};
 use time::Clock;
 
 pub(crate) use auth::skeleton;
@@ -76,6 +79,8 @@ pub struct PerceiveInput<'a> {
 /// milliseconds: called once at start, the first message needn't wait for it.
 pub fn warm() {
     words::warm();
+    steering::warm();
+    trained::warm();
 }
 
 /// Who a message says it is from.
@@ -97,66 +102,113 @@ const MAX_AHEAD: i64 = 24 * 3600;
 /// A Date earlier than the arrival by more than this is not believed.
 const MAX_BEHIND: i64 = 14 * 24 * 3600;
 
-/// Perceives a message and decides its lane.
-pub fn perceive(input: &PerceiveInput<'_>, thresholds: &Thresholds, decision_id: String) -> Trace {
-    let octets = &input.octets[..input.octets.len().min(MAX_READ)];
-    let fields = Fields::new(octets);
-    let sender = fields.sender();
-    let reading = body::read(octets, &fields);
-    let zone = time::zone(&input.account.timezone);
-    let doc = Doc::new(&reading, &Clock::new(dated(&fields, input), zone.clone()));
-    let context = complete(input, &fields, sender.as_ref());
-    let evidence = Evidence {
-        fields: &fields,
-        reading: &reading,
-        doc: &doc,
-        sender: sender.as_ref(),
-        account: input.account,
-        context: &context,
-        now: input.now,
-    };
-    let facts = signals::facts(&evidence);
-    let (signals, asked) = signals::signals(&evidence, &facts);
-    let deadline =
-        asked.as_ref().map(|a| Deadline { at: a.at, local: time::local(a.at, &zone), words: a.words.clone() });
-    let says_something = !doc.sentences.is_empty() || !reading.calendars.is_empty() || reading.attachments > 0;
-    let readable = !fields.is_empty() && says_something;
-    let scored = if readable {
-        let case = Case {
+/// What is read of one message before anything is scored.
+struct Seen<'a> {
+    fields: Fields<'a>,
+    sender: Option<Sender>,
+    reading: Reading,
+    doc: Doc,
+    facts: Facts,
+    signals: Signals,
+    asked: Option<Asked>,
+    deadline: Option<Deadline>,
+    context: Context,
+}
+
+impl<'a> Seen<'a> {
+    fn new(input: &PerceiveInput<'a>) -> Seen<'a> {
+        let octets = head(input);
+        let fields = Fields::new(octets);
+        let sender = fields.sender();
+        let reading = body::read(octets, &fields);
+        let zone = time::zone(&input.account.timezone);
+        let doc = Doc::new(&reading, &Clock::new(dated(&fields, input), zone.clone()));
+        let context = complete(input, &fields, sender.as_ref());
+        let evidence = Evidence {
+            fields: &fields,
+            reading: &reading,
             doc: &doc,
-            facts: &facts,
-            signals,
+            sender: sender.as_ref(),
+            account: input.account,
             context: &context,
-            asked: asked.as_ref(),
-            deadline_local: deadline.as_ref().map_or("", |d| d.local.as_str()),
             now: input.now,
         };
-        let s = offline::score(&case);
+        let facts = signals::facts(&evidence);
+        let (signals, asked) = signals::signals(&evidence, &facts);
+        let deadline =
+            asked.as_ref().map(|a| Deadline { at: a.at, local: time::local(a.at, &zone), words: a.words.clone() });
+        Seen { fields, sender, reading, doc, facts, signals, asked, deadline, context }
+    }
+
+    fn case(&self, now: i64) -> Case<'_> {
+        Case {
+            doc: &self.doc,
+            facts: &self.facts,
+            signals: self.signals,
+            context: &self.context,
+            asked: self.asked.as_ref(),
+            deadline_local: self.deadline.as_ref().map_or("", |d| d.local.as_str()),
+            now,
+            sender: self.sender.as_ref(),
+            links: self.reading.links.len(),
+            attachments: self.reading.attachments,
+            hidden: self.reading.hidden,
+        }
+    }
+
+    fn readable(&self) -> bool {
+        let r = &self.reading;
+        let says_something = !self.doc.sentences.is_empty() || !r.calendars.is_empty() || r.attachments > 0;
+        !self.fields.is_empty() && says_something
+    }
+}
+
+fn head<'a>(input: &PerceiveInput<'a>) -> &'a [u8] {
+    &input.octets[..input.octets.len().min(MAX_READ)]
+}
+
+/// What the trained part reads in a message, to learn from.
+pub fn evidence(input: &PerceiveInput<'_>) -> trained::Evidence {
+    trained::Evidence::of(&Seen::new(input).case(input.now))
+}
+
+/// Perceives a message and decides its lane.
+pub fn perceive(input: &PerceiveInput<'_>, thresholds: &Thresholds, decision_id: String) -> Trace {
+    let mut seen = Seen::new(input);
+    let scored = if seen.readable() {
+        let judged = trained::judge(&seen.case(input.now));
+        let (signals, asked) = signals::reconsider(&seen.facts, seen.signals, seen.asked.take(), &judged);
+        seen.signals = signals;
+        seen.asked = asked;
+        seen.deadline = seen.deadline.filter(|_| seen.asked.is_some());
+        let s = offline::score(&seen.case(input.now), &judged);
         Scored::offline(OFFLINE_VERSION, s.features, s.contributions, &s.reason)
     } else {
         Scored::offline(OFFLINE_VERSION, Features::UNSCORABLE, Vec::new(), "could not be read")
     };
+    let octets = head(input);
     let read = Read {
         sha256: hex(&Sha256::digest(octets)),
         octets: octets.len() as u64,
         size: input.size,
-        hidden: reading.hidden,
-        language: doc.lang.map(|l| l.code().to_owned()),
-        parts: reading.parts,
+        hidden: seen.reading.hidden,
+        language: seen.doc.lang.map(|l| l.code().to_owned()),
+        parts: seen.reading.parts,
     };
+    let message_id = seen.fields.first("Message-ID").map(|id| body::cut(id.trim(), MAX_MESSAGE_ID).to_owned());
     let mut trace = Trace {
         schema: TRACE_SCHEMA,
         decision: decision_id,
         time: input.now,
-        from: sender.map(|s| s.address.canonical()),
-        message_id: fields.first("Message-ID").map(|id| body::cut(id.trim(), MAX_MESSAGE_ID).to_owned()),
+        from: seen.sender.map(|s| s.address.canonical()),
+        message_id,
         read,
         reason: scored.reason.clone(),
         scorers: vec![scored],
         chosen: 0,
-        signals,
-        context,
-        deadline,
+        signals: seen.signals,
+        context: seen.context,
+        deadline: seen.deadline,
         rule_version: rule::RULE_VERSION,
         thresholds: thresholds.clone(),
         verdict: UNDECIDED,

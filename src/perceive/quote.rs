@@ -148,11 +148,12 @@ fn is_quoted(line: &str) -> bool {
 fn introduces(lines: &[&str], n: usize) -> bool {
     // Few lines introduce anything: the next one is looked for only behind those.
     let next = || lines[n + 1..].iter().find(|l| !l.trim().is_empty());
-    is_introduction(lines[n]) && next().is_some_and(|l| is_quoted(l))
+    let line = lines[n].trim();
+    line.ends_with([':', '：']) && is_introduction(&line.to_lowercase()) && next().is_some_and(|l| is_quoted(l))
 }
 
+/// Of a line in lower case without blanks at its ends.
 fn is_introduction(line: &str) -> bool {
-    let line = line.trim().to_lowercase();
     line.len() < 300 && INTRODUCTIONS.iter().any(|(end, word)| line.ends_with(end) && line.contains(word))
 }
 
@@ -174,7 +175,7 @@ fn history_start(lines: &[&str]) -> usize {
         }
         // An introduction without quote marks: the rest is the earlier mail,
         // unless quoted lines follow, which are told line by line.
-        if is_introduction(line) && has_date_or_address(&lower) && last_quoted.is_none_or(|q| q <= n) {
+        if is_introduction(&lower) && has_date_or_address(&lower) && last_quoted.is_none_or(|q| q <= n) {
             return n;
         }
     }

@@ -6,10 +6,12 @@
 use super::body::{Reading, Report};
 use super::doc::{Doc, Sentence};
 use super::fields::Fields;
+use super::offline::EVEN;
 use super::time::Moment;
+use super::trained::Judged;
 use super::words::Class;
 use super::{AccountFacts, Sender, auth};
-use crate::lane::{Authentication, Context, Signal, Signals};
+use crate::lane::{Authentication, Context, Lane, Signal, Signals};
 
 /// Facts of the structure that several signals and the scorer read.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +34,10 @@ pub(super) struct Facts {
     pub(super) transactional: (usize, usize),
     /// Phrases of failures.
     pub(super) failure: (usize, usize),
+    /// A record by its structure.
+    pub(super) recorded: bool,
+    /// A delivery report.
+    pub(super) reported: bool,
 }
 
 /// A deadline that was found, by sentence and moment.
@@ -65,9 +71,11 @@ pub(super) fn facts(x: &Evidence<'_>) -> Facts {
         newsletter: doc.count(Class::Newsletter).0,
         transactional: doc.count(Class::Transactional),
         failure: failures(doc),
+        reported: x.reading.report == Some(Report::Delivery),
         ..Facts::default()
     };
     f.bulk = is_bulk(x, &f);
+    f.recorded = is_recorded(x, &f);
     if f.bulk && f.promo.0 == 0 && doc.sentences.iter().any(|s| names_an_offer(&s.text)) {
         f.promo.0 = 1;
     }
@@ -96,6 +104,35 @@ pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
         x.account.addresses.iter().map(|a| a.domain.as_str()).filter(|d| !auth::is_free_mail(d)).collect();
     s.set(Signal::Spoofed, auth::spoofed(x.sender, x.fields.senders_disagree(), x.context, &own).is_some());
     (s, asked)
+}
+
+/// Odds from which on words of asking in a record are its formulas. In marketing
+/// they stand: what asks is never silent.
+const FORMULAS_AT: f64 = 0.90;
+/// Odds from which on mail without any bulk mark is a campaign by its words.
+const CAMPAIGN_AT: f64 = 0.80;
+
+/// The signals of wording once the whole text was judged: phrases propose
+/// them, the text as a whole decides. Those of structure stay as they are.
+pub(super) fn reconsider(
+    f: &Facts,
+    signals: Signals,
+    asked: Option<Asked>,
+    judged: &Judged,
+) -> (Signals, Option<Asked>) {
+    let mut s = signals;
+    let of = |lane| judged.of(lane);
+    s.set(Signal::Scheduling, of(Lane::Meeting) >= EVEN);
+    s.set(Signal::Transactional, f.recorded || (!s.has(Signal::Code) && of(Lane::Info) >= EVEN));
+    let excused = s.any(&[Signal::List, Signal::Code, Signal::Transactional, Signal::Invitation]);
+    s.set(Signal::Campaign, !excused && (f.bulk || of(Lane::Silent) >= CAMPAIGN_AT));
+    let formulas = of(Lane::Info) >= FORMULAS_AT;
+    if formulas {
+        s.set(Signal::Ask, false);
+        s.set(Signal::Deadline, false);
+        s.set(Signal::Failure, signals.has(Signal::Failure) && f.reported);
+    }
+    (s, asked.filter(|_| !formulas))
 }
 
 /// "30 %" or "ab 299 Euro": in bulk mail an offer.
@@ -157,35 +194,6 @@ const MACHINES: &[&str] = &[
     "system",
 ];
 
-/// Phrases by which machines say that they are.
-const MACHINE_WORDS: &[&str] = &[
-    "automated message",
-    "automatically generated",
-    "automatic message",
-    "this is an automated",
-    "do not reply to this",
-    "automatisch erzeugt",
-    "automatisch generiert",
-    "automatisch erstellt",
-    "automatische nachricht",
-    "message automatique",
-    "genere automatiquement",
-    "envoye automatiquement",
-    "mensaje automatico",
-    "generado automaticamente",
-    "자동으로 발송",
-    "자동 발송",
-    "발신전용",
-    "발신 전용",
-    "自動送信",
-    "自動配信",
-    "送信専用",
-    "自动发送",
-    "系统自动",
-    "自動發送",
-    "自动邮件",
-];
-
 fn is_automated(x: &Evidence<'_>) -> bool {
     // RFC 3834 §5.
     let submitted = x.fields.first("Auto-Submitted").is_some_and(|v| !v.trim().to_ascii_lowercase().starts_with("no"));
@@ -198,7 +206,7 @@ fn is_automated(x: &Evidence<'_>) -> bool {
             || local.contains("no-reply")
     });
     let null_path = x.fields.first("Return-Path").is_some_and(|v| v.trim() == "<>");
-    let says = x.doc.sentences.iter().any(|s| MACHINE_WORDS.iter().any(|w| s.text.contains(w)));
+    let says = x.doc.mentions(Class::Machine);
     submitted
         || machine
         || null_path
@@ -271,19 +279,21 @@ fn is_failure(x: &Evidence<'_>, f: &Facts) -> bool {
     !marketing && (f.failure.1 > 0 || f.failure.0 >= if f.automated { 1 } else { 2 })
 }
 
-fn is_transactional(x: &Evidence<'_>, f: &Facts) -> bool {
-    // An absence note is a record, even where it is one of a machine's few words.
+/// A record by its structure: an absence note, a read receipt, a calendar's reply.
+fn is_recorded(x: &Evidence<'_>, f: &Facts) -> bool {
     let replied =
         x.fields.first("Auto-Submitted").is_some_and(|v| v.trim().to_ascii_lowercase().starts_with("auto-replied"));
-    if x.reading.report == Some(Report::Disposition) || replied {
+    let calendar = x.reading.calendars.iter().any(|c| c.records()) && !(f.bulk && f.promo.0 > 0);
+    x.reading.report == Some(Report::Disposition) || replied || calendar
+}
+
+fn is_transactional(x: &Evidence<'_>, f: &Facts) -> bool {
+    if f.recorded {
         return true;
     }
     let promotional = f.promo.0 + 2 * f.promo.1;
     let (phrases, in_subject) = f.transactional;
     let marketing = f.bulk && promotional > phrases + 2 * in_subject;
-    if x.reading.calendars.iter().any(|c| c.records()) && !(f.bulk && promotional > 0) {
-        return true;
-    }
     let enough = if f.automated || f.bulk {
         phrases >= 2 || in_subject > 0 || (phrases == 1 && f.promo.0 == 0)
     } else {

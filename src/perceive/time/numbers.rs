@@ -61,7 +61,7 @@ fn glued_to_letter(s: &str, start: usize) -> bool {
     s[..start]
         .chars()
         .next_back()
-        .is_some_and(|c| (c.is_alphabetic() && (c as u32) < 0x250) || matches!(c, '#' | '/' | '-' | '.' | ':' | ','))
+        .is_some_and(|c| ((c as u32) < 0x250 && c.is_alphabetic()) || matches!(c, '#' | '/' | '-' | '.' | ':' | ','))
         && !s[..start].ends_with(['(', ' '])
         && !parts_of_date(s, start)
 }

@@ -164,4 +164,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(10), "zehn"),
     (Number(11), "elf"),
     (Number(12), "zwölf"),
+    (Machine, "automatisch erzeugt|automatisch generiert|automatisch erstellt|automatische nachricht"),
 ];

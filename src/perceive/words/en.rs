@@ -165,4 +165,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(10), "ten"),
     (Number(11), "eleven"),
     (Number(12), "twelve"),
+    (Machine, "automated message|automatically generated|automatic message|this is an automated|do not reply to this"),
 ];

@@ -169,4 +169,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(10), "diez"),
     (Number(11), "once"),
     (Number(12), "doce"),
+    (Machine, "mensaje automatico|generado automaticamente"),
 ];

@@ -157,4 +157,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(2), "deux"),
     (Number(3), "trois"),
     (Number(4), "quatre"),
+    (Machine, "message automatique|genere automatiquement|envoye automatiquement"),
 ];

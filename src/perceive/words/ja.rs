@@ -124,4 +124,5 @@ pub(super) const WORDS: &[Row] = &[
     (Minutes(60), "時間"),
     (Minutes(1440), "日以内|日間"),
     (Minutes(10080), "週間"),
+    (Machine, "自動送信|自動配信|送信専用"),
 ];

@@ -131,4 +131,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(1), "한 "),
     (Number(2), "두 "),
     (Number(3), "세 "),
+    (Machine, "자동으로 발송|자동 발송|발신전용|발신 전용"),
 ];

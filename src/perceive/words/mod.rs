@@ -13,11 +13,12 @@ mod ja;
 mod ko;
 mod zh;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::text::normal;
+use super::text::{is_word, normal};
 
 /// A language that there is a vocabulary for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,6 +114,8 @@ pub(super) enum Class {
     Newsletter,
     /// How to get off a list.
     Unsubscribe,
+    /// A machine says that it is one.
+    Machine,
     /// "By" before a time.
     By,
     /// "By" after a time.
@@ -143,6 +146,80 @@ pub(super) enum Class {
     Minutes(u32),
     /// A number word.
     Number(u8),
+}
+
+/// Every class that a phrase stands for by itself, with its name in a trace.
+pub(super) const CLASSES: &[(Class, &str)] = &[
+    (Class::Urgent, "urgent"),
+    (Class::Live, "live"),
+    (Class::Call, "call"),
+    (Class::Incident, "incident"),
+    (Class::Trouble, "trouble"),
+    (Class::Health, "health"),
+    (Class::Home, "home"),
+    (Class::Ops, "ops"),
+    (Class::Presence, "presence"),
+    (Class::Stakes, "stakes"),
+    (Class::Now, "now"),
+    (Class::Reach, "reach"),
+    (Class::Past, "past"),
+    (Class::Enter, "enter"),
+    (Class::SignIn, "sign in"),
+    (Class::Record, "record"),
+    (Class::Suit, "suit"),
+    (Class::Then, "then"),
+    (Class::Calm, "calm"),
+    (Class::Request, "request"),
+    (Class::Formula, "formula"),
+    (Class::Scheduling, "scheduling"),
+    (Class::Transactional, "transactional"),
+    (Class::Failure, "failure"),
+    (Class::Code, "code"),
+    (Class::Reset, "reset"),
+    (Class::Promo, "promo"),
+    (Class::Newsletter, "newsletter"),
+    (Class::Unsubscribe, "unsubscribe"),
+    (Class::Due, "due"),
+];
+
+impl Class {
+    /// The place of a class of [`CLASSES`] in a set of bits.
+    pub(super) fn bit(self) -> Option<u32> {
+        Some(match self {
+            Class::Urgent => 0,
+            Class::Live => 1,
+            Class::Call => 2,
+            Class::Incident => 3,
+            Class::Trouble => 4,
+            Class::Health => 5,
+            Class::Home => 6,
+            Class::Ops => 7,
+            Class::Presence => 8,
+            Class::Stakes => 9,
+            Class::Now => 10,
+            Class::Reach => 11,
+            Class::Past => 12,
+            Class::Enter => 13,
+            Class::SignIn => 14,
+            Class::Record => 15,
+            Class::Suit => 16,
+            Class::Then => 17,
+            Class::Calm => 18,
+            Class::Request => 19,
+            Class::Formula => 20,
+            Class::Scheduling => 21,
+            Class::Transactional => 22,
+            Class::Failure => 23,
+            Class::Code => 24,
+            Class::Reset => 25,
+            Class::Promo => 26,
+            Class::Newsletter => 27,
+            Class::Unsubscribe => 28,
+            Class::Due => 29,
+            Class::Machine => 30,
+            _ => return None,
+        })
+    }
 }
 
 /// Phrases of one class, separated by `|`.
@@ -215,9 +292,9 @@ pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
 }
 
 /// A phrase in Latin letters must not be a part of a longer word.
-fn stands_alone(text: &str, start: usize, end: usize, open_end: bool) -> bool {
+pub(super) fn stands_alone(text: &str, start: usize, end: usize, open_end: bool) -> bool {
     // A digit beside a letter is a border: "3pm", "30min".
-    let latin = |c: char| c.is_alphabetic() && (c as u32) < 0x250;
+    let latin = |c: char| (c as u32) < 0x250 && c.is_alphabetic();
     let same = |a: char, b: char| (latin(a) && latin(b)) || (a.is_ascii_digit() && b.is_ascii_digit());
     let before = text[..start].chars().next_back();
     let first = text[start..].chars().next();
@@ -228,6 +305,15 @@ fn stands_alone(text: &str, start: usize, end: usize, open_end: bool) -> bool {
     let after = text[end..].chars().next();
     open_end || !last.zip(after).is_some_and(|(a, b)| same(a, b))
 }
+
+/// Words so common that they tell a Latin language, in which.
+static TELLING: LazyLock<HashMap<&str, [bool; 4]>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, [bool; 4]> = HashMap::new();
+    for (n, (_, words)) in COMMON.iter().enumerate() {
+        words.iter().for_each(|w| all.entry(w).or_default()[n] = true);
+    }
+    all
+});
 
 /// Words so common that they tell a Latin language.
 const COMMON: [(Lang, &[&str]); 4] = [
@@ -261,6 +347,11 @@ const COMMON: [(Lang, &[&str]); 4] = [
     ),
 ];
 
+/// A word that joins others in some Latin language.
+pub(super) fn is_common(word: &str) -> bool {
+    TELLING.contains_key(word)
+}
+
 /// Share of the leading Latin language from which on another counts as spoken too.
 const SECOND_SHARE: f64 = 0.5;
 
@@ -291,9 +382,9 @@ pub(super) fn spoken(text: &str) -> Vec<Lang> {
         shares.push((Lang::Zh, han as f64 * east));
     }
     let mut counts = [0usize; 4];
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()) {
-        for (n, (_, common)) in COMMON.iter().enumerate() {
-            counts[n] += usize::from(common.contains(&word));
+    for word in text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()) {
+        if let Some(tells) = TELLING.get(word) {
+            counts.iter_mut().zip(tells).for_each(|(count, tells)| *count += usize::from(*tells));
         }
     }
     let most = counts.iter().copied().max().unwrap_or(0);

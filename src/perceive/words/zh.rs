@@ -138,4 +138,5 @@ pub(super) const WORDS: &[Row] = &[
     (Number(10), "十"),
     (Number(11), "十一"),
     (Number(12), "十二"),
+    (Machine, "自动发送|系统自动|自動發送|自动邮件"),
 ];
