@@ -313,3 +313,5 @@ mod recover_tests;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin_tests;
