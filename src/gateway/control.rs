@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{AccountsError, Role};
 use crate::floor::ledger::LedgerError;
-use crate::outbox::HoldError;
+use crate::outbox::{HoldError, RevokeError};
 use crate::store::StoreError;
 use crate::web::passkey::PasskeyError;
 use crate::web::pin::PinError;
@@ -293,6 +293,15 @@ impl ControlError {
     /// The error's name, one of [`names`].
     pub fn name(&self) -> &'static str {
         match self {
+impl From<RevokeError> for ControlError {
+    fn from(error: RevokeError) -> ControlError {
+        match error {
+            RevokeError::Accounts(e) => e.into(),
+            RevokeError::Hold(e) => e.into(),
+        }
+    }
+}
+
             ControlError::NoAccount(_) => names::NO_ACCOUNT,
             ControlError::NoHold(_) => names::NO_HOLD,
             ControlError::NoReceipt(_) => names::NO_RECEIPT,

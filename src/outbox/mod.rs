@@ -40,7 +40,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{Notify, broadcast};
 
 pub use approver::{CHANGES_SHOWN_SECONDS, Proof};
-pub use hold::{ApproveError, Hold, HoldError, HoldEvent, HoldId, Intake, Shown};
+pub use hold::{ApproveError, Denial, Hold, HoldError, HoldEvent, HoldId, Intake, RevokeError, Shown};
 pub use identity::IdentityError;
 pub use lease::LEASE_SECONDS;
 pub use recover::Found;

@@ -102,15 +102,7 @@ async fn key_add(core: &Core, account: &str, role: Role, name: &str) -> Result<V
 }
 
 async fn key_revoke(core: &Core, id: &str) -> Result<Value, ControlError> {
-    let id = KeyId(id.into());
-    let before = core.accounts.list_keys(None).into_iter().find(|k| k.id == id).is_some_and(|k| k.revoked_at.is_some());
-    let info = core.accounts.revoke(&id).await?;
-    if !before {
-        let event = Event::KeyRevoked { account: info.account.to_string(), key: info.id.to_string() };
-        core.outbox.record(event).await?;
-    }
-    // Also where it was revoked before: an earlier call may have ended here.
-    core.outbox.freeze_key(&id).await?;
+    let info = core.outbox.revoke_key(&KeyId(id.into()), None).await?;
     to_value(&info)
 }
 
