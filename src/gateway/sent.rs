@@ -50,6 +50,10 @@ const TRY: Duration = Duration::from_secs(300);
 /// Messages with the same Message-ID that are compared, the newest.
 const MAX_COMPARED: usize = 8;
 /// Octets read from a file at once.
+/// First octets of a person's message by which its words are remembered.
+const MAX_REMEMBERED: u64 = 256 * 1024;
+/// Names all of this among the failpoints.
+const COPY: &str = "sent-copy";
 const CHUNK: usize = 64 * 1024;
 
 /// Why a copy isn't there yet.
@@ -238,6 +242,7 @@ impl Desk {
             if *self.mirror.health().borrow() != Health::Live {
                 return Ok(false);
             }
+                self.remember(&hold).await;
             // A client's own copy was answered with OK: it is never given up.
             let given_up = parked.is_none() && now().saturating_sub(hold.changed_at) > GIVE_UP;
             if given_up || (progress.begun && hold.message_id.is_none()) {
@@ -269,6 +274,25 @@ impl Desk {
         let there = match &hold.message_id {
             Some(id) => {
                 let found = found(&mut lease, &mailbox, id.trim()).await?;
+    /// What a person wrote and approved is theirs from now on. Without it they
+    /// are asked once more; nothing else depends on it.
+    async fn remember(&self, hold: &Hold) {
+        let mut first = Vec::new();
+        let read = self
+            .core
+            .outbox
+            .open(hold)
+            .map_err(|e| e.to_string())
+            .and_then(|file| file.take(MAX_REMEMBERED).read_to_end(&mut first).map_err(|e| e.to_string()));
+        let done = match read {
+            Ok(_) => self.core.outbox.wrote(&self.account, &first).await.map_err(|e| e.to_string()),
+            Err(e) => Err(e),
+        };
+        if let Err(e) = done {
+            tracing::warn!(account = %self.account, hold = %hold.id, "what a person wrote was not remembered: {e}");
+        }
+    }
+
                 match progress.begun {
                     true => !found.is_empty(),
                     false => any_is(&mut lease, &found, &blob, length).await?,
