@@ -63,12 +63,16 @@ pub enum Request {
         /// Each `VERB[@MAILBOX]=VALUE`; all of them are made or none.
         changes: Vec<String>,
     },
-    /// The holds: `{holds: […]}`, each as in `HeldShow`.
+    /// The holds: `{holds: […], more}`, each as in `HeldShow`.
     HeldList {
         /// Only this account's.
         account: Option<String>,
         /// Also those that were decided.
         all: bool,
+        /// Of each account only the newest so many; `more` counts the others
+        /// that wait.
+        #[serde(default)]
+        limit: Option<usize>,
     },
     /// One hold.
     HeldShow {
@@ -289,10 +293,6 @@ pub enum ControlError {
     },
 }
 
-impl ControlError {
-    /// The error's name, one of [`names`].
-    pub fn name(&self) -> &'static str {
-        match self {
 impl From<RevokeError> for ControlError {
     fn from(error: RevokeError) -> ControlError {
         match error {
@@ -302,6 +302,10 @@ impl From<RevokeError> for ControlError {
     }
 }
 
+impl ControlError {
+    /// The error's name, one of [`names`].
+    pub fn name(&self) -> &'static str {
+        match self {
             ControlError::NoAccount(_) => names::NO_ACCOUNT,
             ControlError::NoHold(_) => names::NO_HOLD,
             ControlError::NoReceipt(_) => names::NO_RECEIPT,

@@ -37,6 +37,8 @@ const COMPARE_EVERY: Duration = Duration::from_secs(30);
 const GATHER: Duration = Duration::from_millis(20);
 /// And at most, however long the last one took.
 const MOST_GATHER: Duration = Duration::from_secs(2);
+/// Of how many of the newest holds that ended something is told.
+const ENDED_LOOKED_AT: usize = 2000;
 /// Recipients of one message that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
 /// Messages that a notice names.
@@ -108,7 +110,7 @@ async fn any<F: Future + Unpin>(mut all: Vec<F>) {
 }
 
 async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -> Result<(), OpError> {
-    let holds = core.outbox.list(account).map_err(|e| OpError::Store(e.to_string()))?;
+    let holds = core.outbox.recent(account, ENDED_LOOKED_AT).map_err(|e| OpError::Store(e.to_string()))?;
     notices(core, account, mirror, url, &holds).await?;
     let host = &core.config.hostname;
     let live = live_keys(core, account);

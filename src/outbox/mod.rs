@@ -26,6 +26,7 @@ mod hold;
 mod identity;
 mod lease;
 pub mod lineage;
+mod listing;
 mod record;
 mod recover;
 mod route;
@@ -43,6 +44,7 @@ pub use approver::{CHANGES_SHOWN_SECONDS, Proof};
 pub use hold::{ApproveError, Denial, Hold, HoldError, HoldEvent, HoldId, Intake, RevokeError, Shown};
 pub use identity::IdentityError;
 pub use lease::LEASE_SECONDS;
+pub use listing::Listed;
 pub use recover::Found;
 pub use route::{Route, RouteError};
 
