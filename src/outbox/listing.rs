@@ -1,8 +1,8 @@
 //! Lists of holds that stay short however many there were.
 //!
-//! Promises: what is read grows with what is asked for and with what is open,
-//! which `[limits] max_holds` bounds, and not with what has ended. Doesn't
-//! know: who looks.
+//! Promises: of what has ended only the newest are read whole, of the others
+//! an id in a row of the index; what is open `[limits] max_holds` bounds.
+//! Doesn't know: who looks.
 
 use super::hold::{Hold, HoldError, HoldId};
 use super::{Outbox, record};

@@ -76,15 +76,22 @@ pub(crate) fn direct(folder: &Path) -> Imap {
     Imap::login(network.imap.port, user, password)
 }
 
+/// Makes a mailbox. Of a name that nobody else has Dovecot sometimes says, with
+/// other sessions listing meanwhile, that it exists already: it made it.
+fn make(imap: &mut Imap, name: &str) {
+    let answer = imap.command(&format!("CREATE {name}")).status;
+    assert!(answer.starts_with("OK") || answer.starts_with("NO [ALREADYEXISTS]"), "CREATE {name}: {answer}");
+}
+
 /// The mailboxes, with what is in them; of each kind the list to be removed.
 fn fill(folder: &Path) -> Vec<(String, Deletion)> {
     let (run, mut imap) = (name_of(folder), direct(folder));
-    imap.ok(&format!("CREATE {}", away(&run)));
+    make(&mut imap, &away(&run));
     let mut lists = Vec::new();
     for kind in KINDS {
         let mailbox = mailbox(&run, kind);
         if kind != "inbox" {
-            imap.ok(&format!("CREATE {mailbox}"));
+            make(&mut imap, &mailbox);
         }
         for n in 0..MESSAGES {
             let id = message_id(&run, kind, n);
