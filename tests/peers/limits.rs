@@ -125,3 +125,23 @@ fn an_agent_gives_its_commands_of_a_minute_and_no_more() {
     one.ok("NAMESPACE");
     one.ok("LOGOUT");
 }
+
+/// What an agent asks to remove waits beside its mail, under the same limit.
+#[test]
+fn a_removal_over_the_limit_of_what_waits_is_told_so_and_nothing_is_held() {
+    let stand = Stand::start(Dovecot::start(), "max_holds_per_key = 1\n");
+    let id = stand.agent.split('_').nth(1).expect("tg1_ID_SECRET");
+    stand.gateway.tollgate(&["key", "grant", id, "delete=ask"]).ok();
+    let mut direct = stand.dovecot.direct("alice");
+    for n in 0..2 {
+        direct.append("Archive", "", &stand.draft(&format!("Number {n}"), 100));
+    }
+    let mut agent = stand.agent();
+    agent.ok("SELECT Archive");
+    agent.refused("STORE 1 +FLAGS (\\Deleted)", "NO [NOPERM] held for approval as ");
+    agent.refused("STORE 2 +FLAGS (\\Deleted)", "NO [LIMIT] this key has 1 messages waiting");
+    agent.refused("STORE 1 +FLAGS (\\Deleted)", "NO [NOPERM] held for approval as ");
+    assert_eq!(stand.gateway.json(&["held", "list"])["holds"].as_array().map(Vec::len), Some(1));
+    direct.ok("SELECT Archive");
+    assert_eq!(direct.search("UNDELETED").len(), 2);
+}
