@@ -11,6 +11,7 @@ mod listen;
 mod notices;
 mod notify;
 mod outbox_view;
+mod removal;
 mod reports;
 mod sent;
 

@@ -12,6 +12,7 @@ mod agents;
 mod clients;
 mod filing;
 mod lanes;
+mod limits;
 mod login;
 mod names;
 mod outcomes;
