@@ -81,17 +81,17 @@ impl Table {
         for (space, slots) in example.evidence.slots.iter().enumerate() {
             let value = example.evidence.value(space);
             for slot in slots.iter().map(|s| *s as usize).filter(|s| self.learned[*s]) {
-                for n in 0..CLASSES {
-                    let w = &mut self.weights[slot][n];
-                    let gradient = error[n] * value + SHRINK * *w;
-                    self.squares[slot][n] += gradient * gradient;
-                    *w -= RATE * gradient / self.squares[slot][n].sqrt();
+                let places = self.weights[slot].iter_mut().zip(&mut self.squares[slot]).zip(error);
+                for ((weight, square), error) in places {
+                    let gradient = error * value + SHRINK * *weight;
+                    *square += gradient * gradient;
+                    *weight -= RATE * gradient / square.sqrt();
                 }
             }
         }
-        for n in 0..CLASSES {
-            self.bias_squares[n] += error[n] * error[n];
-            self.bias[n] -= RATE * error[n] / self.bias_squares[n].sqrt();
+        for ((bias, square), error) in self.bias.iter_mut().zip(&mut self.bias_squares).zip(error) {
+            *square += error * error;
+            *bias -= RATE * error / square.sqrt();
         }
     }
 
@@ -99,13 +99,14 @@ impl Table {
     fn round(&self, examples: &[&Example], sharpness: f64) -> Weights {
         let mut most = [[0.0f64; CLASSES]; SPACES];
         let mut kind = vec![usize::MAX; SLOTS];
-        for (space, slot) in examples
-            .iter()
-            .flat_map(|e| e.evidence.slots.iter().enumerate().flat_map(|(s, v)| v.iter().map(move |x| (s, *x))))
-        {
-            kind[slot as usize] = kind[slot as usize].min(space);
-            for n in 0..CLASSES {
-                most[space][n] = most[space][n].max(self.weights[slot as usize][n].abs());
+        for slots in examples.iter().map(|e| &e.evidence.slots) {
+            for (space, slot) in
+                slots.iter().enumerate().flat_map(|(space, v)| v.iter().map(move |s| (space, *s as usize)))
+            {
+                kind[slot] = kind[slot].min(space);
+                for (most, weight) in most[space].iter_mut().zip(self.weights[slot]) {
+                    *most = most.max(weight.abs());
+                }
             }
         }
         let steps = most.map(|m| m.map(|m| if m > 0.0 { (m / 127.0) as f32 } else { 1.0 }));
