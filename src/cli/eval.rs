@@ -1,10 +1,10 @@
 //! `tollgate eval`: measures perception against labelled mail.
 //!
 //! Promises: the same set gives the same numbers; an item that can't be read
-//! stops the run with its line. Doesn't know: models (a later scorer comes
-//! through [`Scorer`]).
+//! stops the run with its line. Doesn't know: what models are asked
+//! ([`models`] does).
 
-mod item;
+pub(super) mod item;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -13,9 +13,13 @@ use clap::Args;
 
 use super::Globals;
 use super::exit::{Exit, Failure, Outcome};
+use crate::lane::trace::Trace;
 use crate::lane::{LANES, Lane, Thresholds};
 use crate::perceive;
 
+mod models;
+
+pub use models::ModelRun;
 pub use report::{Floors, LaneReport, Report, Scored};
 
 /// The set that is measured where none is named.
@@ -24,11 +28,37 @@ pub const DEFAULT_SET: &str = "eval/gate.jsonl";
 const MAX_SET: u64 = 256 * 1024 * 1024;
 
 /// What decides the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Scorer {
     /// The offline scorer.
     #[default]
     Offline,
+    /// The configured chain of models.
+    Chain,
+    /// One configured model.
+    Model(String),
+}
+
+impl Scorer {
+    fn name(&self) -> &str {
+        match self {
+            Scorer::Offline => crate::lane::trace::OFFLINE,
+            Scorer::Chain => "chain",
+            Scorer::Model(name) => name,
+        }
+    }
+}
+
+impl std::str::FromStr for Scorer {
+    type Err = std::convert::Infallible;
+
+    fn from_str(name: &str) -> Result<Scorer, Self::Err> {
+        Ok(match name {
+            crate::lane::trace::OFFLINE => Scorer::Offline,
+            "chain" => Scorer::Chain,
+            name => Scorer::Model(name.to_owned()),
+        })
+    }
 }
 
 /// Arguments of the verb.
@@ -37,28 +67,33 @@ pub(super) struct EvalArgs {
     /// The labelled set, one JSON object a line
     #[arg(long, value_name = "FILE.jsonl", default_value = DEFAULT_SET)]
     set: PathBuf,
-    /// What decides the numbers
-    #[arg(long, value_enum, default_value_t)]
+    /// What decides the numbers: offline, chain (the configured models), or
+    /// the name of one configured model
+    #[arg(long, value_name = "offline|chain|MODEL", default_value = crate::lane::trace::OFFLINE)]
     scorer: Scorer,
     /// Least and most values that the report must keep (exit code 65 otherwise)
     #[arg(long, value_name = "FILE.toml")]
     floors: Option<PathBuf>,
 }
 
-/// Runs the verb; needs no configuration.
+/// Runs the verb; needs a configuration for models only.
 pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
-    let report = match args.scorer {
+    let report = match &args.scorer {
         Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
+        Scorer::Chain | Scorer::Model(_) => models::measure(globals, args)?,
     };
     super::exit::say(&report.output().to_string());
     if report.passed() {
         return Ok(());
     }
+    if let Some(why) = report.no_measurement() {
+        return Err(Failure { details: None, ..Failure::new(Exit::Data, "fell_back", why) });
+    }
     // Standard output holds the report; scripts read the exit code.
     Err(Failure { details: None, ..Failure::new(Exit::Data, "floors", report.broken_floors.join("; ")) })
 }
 
-fn failure(e: EvalError) -> Failure {
+pub(super) fn failure(e: EvalError) -> Failure {
     let (exit, name) = match &e {
         EvalError::File { .. } => (Exit::NoInput, "no_set"),
         EvalError::Item { .. } => (Exit::Data, "item"),
@@ -110,17 +145,24 @@ pub fn run(set: &Path, json: bool, floors: Option<&Path>) -> Result<Report, Eval
         Some(path) => Some(read_floors(path)?),
         None => None,
     };
-    let text = read(set)?;
     let mut scored = Vec::new();
-    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let fault = |reason: String| EvalError::Item { path: set.to_owned(), line: n + 1, reason };
-        let item = item::Item::parse(line).map_err(fault)?;
-        scored.push(score(&item).map_err(fault)?);
-    }
-    if scored.is_empty() {
-        return Err(EvalError::Empty(set.to_owned()));
+    for (line, item) in items(set)? {
+        scored.push(score(&item).map_err(|reason| EvalError::Item { path: set.to_owned(), line, reason })?);
     }
     Ok(Report::new(set.display().to_string(), scored, floors, json))
+}
+
+/// The items of a set, each with its line.
+fn items(set: &Path) -> Result<Vec<(usize, item::Item)>, EvalError> {
+    let mut all = Vec::new();
+    for (n, line) in read(set)?.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let fault = |reason: String| EvalError::Item { path: set.to_owned(), line: n + 1, reason };
+        all.push((n + 1, item::Item::parse(line).map_err(fault)?));
+    }
+    if all.is_empty() {
+        return Err(EvalError::Empty(set.to_owned()));
+    }
+    Ok(all)
 }
 
 fn read(path: &Path) -> Result<String, EvalError> {
@@ -137,6 +179,12 @@ fn read_floors(path: &Path) -> Result<Floors, EvalError> {
 }
 
 fn score(item: &item::Item) -> Result<Scored, String> {
+    let (_, trace, micros) = perceived(item)?;
+    Ok(Scored::new(item, &trace, micros))
+}
+
+/// What the offline scorer makes of an item, and the microseconds that took.
+fn perceived(item: &item::Item) -> Result<(item::Mail, Trace, u64), String> {
     let mail = item.mail()?;
     let input = perceive::PerceiveInput {
         octets: &mail.octets,
@@ -144,12 +192,12 @@ fn score(item: &item::Item) -> Result<Scored, String> {
         account: &mail.account,
         now: mail.now,
         internaldate: mail.now,
-        context: mail.context,
+        context: mail.context.clone(),
     };
     let started = std::time::Instant::now();
     let trace = perceive::perceive(&input, &Thresholds::default(), item.id.clone());
     let micros = started.elapsed().as_micros() as u64;
-    Ok(Scored::new(item, &trace, micros))
+    Ok((mail, trace, micros))
 }
 
 /// `any`: scored only, no truth.
