@@ -86,11 +86,12 @@ pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
     if report.passed() {
         return Ok(());
     }
-    if let Some(why) = report.no_measurement() {
-        return Err(Failure { details: None, ..Failure::new(Exit::Data, "fell_back", why) });
-    }
-    // Standard output holds the report; scripts read the exit code.
-    Err(Failure { details: None, ..Failure::new(Exit::Data, "floors", report.broken_floors.join("; ")) })
+    let (name, why) = match report.no_measurement() {
+        Some(why) => ("fell_back", why),
+        None => ("floors", report.broken_floors.join("; ")),
+    };
+    // The report says so too; scripts read the exit code.
+    Err(Failure { in_output: true, ..Failure::new(Exit::Data, name, why) })
 }
 
 pub(super) fn failure(e: EvalError) -> Failure {

@@ -3,12 +3,12 @@
 
 mod burst;
 mod endpoint;
+mod eval;
 mod hygiene;
 mod restart;
 mod rule;
 mod stand;
 mod steps;
 
-#[allow(dead_code)] // each test program uses its own part
 #[path = "../common/mod.rs"]
 mod common;

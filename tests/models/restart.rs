@@ -88,7 +88,7 @@ async fn a_restart_in_the_middle_loses_nothing_and_asks_nothing_twice() {
             page.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or(f64::NAN)
         };
         let spent = number("tollgate_model_spent_today");
-        assert!(spent <= BUDGET && spent >= 0.35 * 8.0, "spent {spent}");
+        assert!((0.35 * 8.0..=BUDGET).contains(&spent), "spent {spent}");
         // A message that was being asked about when it died was shown all the
         // same; `explain` says why no model judged it.
         let mut lost = 0;
