@@ -8,6 +8,7 @@
 
 mod books;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -46,6 +47,8 @@ struct Entry {
     permits: Semaphore,
     rest: Mutex<Option<Rest>>,
     key: tokio::sync::Mutex<Option<String>>,
+    /// Milliseconds that its last answers took, about; 0 before the first.
+    usual: AtomicU64,
 }
 
 /// Why a model is left alone, and how long.
@@ -121,11 +124,17 @@ impl Scoring {
             return not("resting", rest.said());
         }
         let left = || by.map(|by| by.saturating_duration_since(Instant::now()));
-        let permit = match left() {
-            None => entry.permits.acquire().await.ok(),
-            Some(left) => tokio::time::timeout(left, entry.permits.acquire()).await.ok().and_then(Result::ok),
+        let at_once = entry.permits.try_acquire().ok();
+        let queued = at_once.is_none();
+        let permit = match (at_once, left()) {
+            (Some(permit), _) => Some(permit),
+            (None, None) => entry.permits.acquire().await.ok(),
+            (None, Some(left)) => tokio::time::timeout(left, entry.permits.acquire()).await.ok().and_then(Result::ok),
         };
-        if permit.is_none() {
+        // At the end of a queue a call that can't be answered in time would
+        // only cost.
+        let usual = Duration::from_millis(entry.usual.load(Ordering::Relaxed));
+        if permit.is_none() || (queued && left().is_some_and(|left| left < usual)) {
             return not("busy", "its turn didn't come before the message had to be shown".to_owned());
         }
         // Another call may have learned something meanwhile.
@@ -160,6 +169,7 @@ impl Scoring {
         let took = began.elapsed();
         match answer {
             Ok(reply) => {
+                entry.answered_within(took);
                 let usage = reply.usage.unwrap_or(Usage::estimated(octets));
                 let cost = self.config.prices.of_answer(&entry.config.model, reply.model.as_deref()).cost(usage);
                 let scored = self.answered(entry, question, reply, (usage, cost), took);
@@ -364,6 +374,7 @@ fn entry(config: &ModelConfig, proxy: Option<String>) -> Result<Entry, ScoringEr
         permits: Semaphore::new(config.concurrency),
         rest: Mutex::default(),
         key: tokio::sync::Mutex::default(),
+        usual: AtomicU64::new(0),
         config: config.clone(),
     })
 }
@@ -376,6 +387,13 @@ impl Rest {
 }
 
 impl Entry {
+    fn answered_within(&self, took: Duration) {
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
+        let before = self.usual.load(Ordering::Relaxed);
+        let now = if before == 0 { took } else { (before.saturating_mul(3).saturating_add(took)) / 4 };
+        self.usual.store(now, Ordering::Relaxed);
+    }
+
     fn rest(&self) -> Option<Rest> {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         rest.clone().filter(|r| r.until > Instant::now())

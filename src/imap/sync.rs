@@ -548,32 +548,34 @@ impl Watcher {
         batch.sort_by_key(|a| a.uid);
         let mut plan = Plan::new(&self.mirror.account);
         let mut new: Vec<Vec<u8>> = Vec::new();
-        let asks = self.mirror.models.get().is_some();
-        let examples = if asks && perceive { pending::examples(&self.mirror)? } else { Vec::new() };
+        let asks = self.mirror.models.get().is_some() && perceive;
+        let examples = if asks { pending::examples(&self.mirror)? } else { Vec::new() };
+        let mut here = Vec::with_capacity(batch.len());
+        for mut a in batch.drain(..) {
+            // It left while the others were fetched.
+            if self.gone.contains(&a.uid) {
+                continue;
+            }
+            let known = known_row(rejoin, &a);
+            if !perceive && known.is_none() {
+                a.prefix = None;
+            }
+            let perceived = known.is_none() && !self.mirror.state().placements.contains_key(&a.uid);
+            if !asks || !perceived || a.prefix.is_none() {
+                here.push((a, known, perceived, None));
+                continue;
+            }
+            // Without the state locked: a prompt takes as long as perceiving.
+            let trace = trace(&self.mirror, &a, a.prefix.as_deref().unwrap_or_default())?;
+            if let Err(back) = pending::wait_for_models(&self.mirror, a, trace, &examples) {
+                let (arrived, trace) = *back;
+                here.push((arrived, None, true, Some(trace)));
+            }
+            tokio::task::yield_now().await;
+        }
         {
             let mut state = self.mirror.state();
-            for mut a in batch.drain(..) {
-                // It left while the others were fetched.
-                if self.gone.contains(&a.uid) {
-                    continue;
-                }
-                let known = known_row(rejoin, &a);
-                if !perceive && known.is_none() {
-                    a.prefix = None;
-                }
-                let perceived = known.is_none() && !state.placements.contains_key(&a.uid);
-                let mut decided = None;
-                if let Some(octets) = a.prefix.as_ref().filter(|_| asks && perceived) {
-                    let trace = trace(&self.mirror, &a, octets)?;
-                    match pending::wait_for_models(&self.mirror, a, trace, &examples) {
-                        Ok(()) => continue,
-                        Err(back) => {
-                            let (arrived, trace) = *back;
-                            a = arrived;
-                            decided = Some(trace);
-                        }
-                    }
-                }
+            for (a, known, perceived, decided) in here {
                 new.extend(a.prefix.clone().filter(|_| perceived));
                 plan_arrival(&self.mirror, &mut state, &mut plan, a, known, decided.as_ref())?;
             }

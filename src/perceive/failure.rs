@@ -15,11 +15,11 @@ pub const GONE: Duration = Duration::from_secs(24 * 3600);
 /// has to do something first.
 pub const NEEDS_A_PERSON: Duration = Duration::from_secs(3600);
 /// Rest where a limit was reached and nothing says until when.
-pub const LIMITED: Duration = Duration::from_secs(20);
+pub const LIMITED: Duration = Duration::from_secs(30);
 /// Longest rest that a server can ask for.
 pub const MOST_LIMITED: Duration = Duration::from_secs(24 * 3600);
 /// Rest of a server that failed or can't be reached.
-pub const FAILED: Duration = Duration::from_secs(10);
+pub const FAILED: Duration = Duration::from_secs(30);
 
 /// Kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

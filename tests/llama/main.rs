@@ -85,8 +85,7 @@ async fn a_real_model_judges_mail_and_is_measured() {
         let set = gateway.scratch.file(
             "set.jsonl",
             "{\"id\":\"a\",\"lane\":\"any\",\"from\":\"a@example.com\",\"to\":\"jo@example.org\",\"subject\":\"Lunch\",\
-             \"date\":\"Mon, 30 Nov 2026 10:00:00 +0000\",\"text\":\"Are you free for lunch on Thursday?\"}\n"
-                .to_owned(),
+             \"date\":\"Mon, 30 Nov 2026 10:00:00 +0000\",\"text\":\"Are you free for lunch on Thursday?\"}\n",
         );
         let set = set.to_str().expect("a path in UTF-8").to_owned();
         let mut command = gateway.command(&["--json", "eval", "--set", &set, "--scorer", "llama"]);

@@ -4,10 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::common::tls::Authority;
 
 /// What it does with a request.
 #[derive(Debug, Clone)]
@@ -60,6 +65,27 @@ impl Drop for Endpoint {
 
 impl Endpoint {
     pub(crate) async fn start(script: impl Fn(&Asked) -> Does + Send + Sync + 'static) -> Endpoint {
+        Endpoint::listen(None, script).await
+    }
+
+    /// The same inside TLS.
+    pub(crate) async fn start_tls(
+        authority: &Authority,
+        script: impl Fn(&Asked) -> Does + Send + Sync + 'static,
+    ) -> Endpoint {
+        let chain = CertificateDer::pem_file_iter(&authority.cert).unwrap().collect::<Result<_, _>>().unwrap();
+        let key = PrivateKeyDer::from_pem_file(&authority.key).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        Endpoint::listen(Some(TlsAcceptor::from(Arc::new(config))), script).await
+    }
+
+    async fn listen(tls: Option<TlsAcceptor>, script: impl Fn(&Asked) -> Does + Send + Sync + 'static) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -67,10 +93,16 @@ impl Endpoint {
         let task = tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                let (all, script) = (all.clone(), script.clone());
+                let (all, script, tls) = (all.clone(), script.clone(), tls.clone());
                 tokio::spawn(async move {
                     // A client that goes away ends its own connection only.
-                    let _ = serve(stream, &all, &script).await;
+                    let _ = match tls {
+                        None => serve(stream, &all, &script).await,
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => serve(stream, &all, &script).await,
+                            Err(e) => Err(e),
+                        },
+                    };
                 });
             }
         });
@@ -87,7 +119,11 @@ impl Endpoint {
     }
 }
 
-async fn serve(mut stream: TcpStream, all: &Mutex<Vec<Asked>>, script: &Script) -> std::io::Result<()> {
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    all: &Mutex<Vec<Asked>>,
+    script: &Script,
+) -> std::io::Result<()> {
     let mut octets = Vec::new();
     let head = loop {
         if stream.read_buf(&mut octets).await? == 0 {

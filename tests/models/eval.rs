@@ -60,7 +60,7 @@ async fn a_run_in_which_an_item_fell_back_is_no_measurement() {
         assert_eq!((code, &v["scorer"], &v["models"]), (Some(0), &"offline".into(), &Value::Null));
 
         // A floor that doesn't hold leaves one value on standard output too.
-        let floors = gateway.scratch.file("floors.toml", "accuracy = 1.01\n".to_owned());
+        let floors = gateway.scratch.file("floors.toml", "accuracy = 1.01\n");
         let set = gateway.scratch.file("set.jsonl", set());
         let (set, floors) = (set.to_str().expect("a path in UTF-8"), floors.to_str().expect("a path in UTF-8"));
         let ran = gateway.tollgate(&["--json", "eval", "--set", set, "--floors", floors]);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::gateway::Gateway;
 use crate::common::imap::Imap;
-use crate::endpoint::{Endpoint, answers, status};
+use crate::common::tls::authority;
+use crate::endpoint::{Does, Endpoint, answers, status};
 use crate::stand::{FREE, PATIENCE, Stand, USER, account, model, note, provider, until};
 
 /// A user's prompt without what stands between marks.
@@ -33,6 +34,37 @@ async fn others_words_reach_a_model_between_marks_only_and_corrections_of_people
         assert!(!outside.contains("SYSTEM") && !outside.contains("evil") && !outside.contains("garden"), "{outside}");
     }
     assert!(asked[1].user().contains("the person put it into the lane: push"), "{}", asked[1].user());
+    stand.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_a_model_is_asked_only_where_its_certificate_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = authority(folder.path());
+    let first = Endpoint::start_tls(&authority, |_| answers("by the first")).await;
+    let url = format!("https://localhost:{}/v1", first.address.port());
+    for (more, asked) in [(String::new(), 0), (format!("ca = \"{}\"", authority.ca.display()), 1)] {
+        let stand = Stand::start(&format!("{FREE}{}", model("first", &url, &more))).await;
+        let (header, _) = stand.shown(&note(1), 1).await;
+        assert_eq!(first.asked().len(), asked, "{more}");
+        let trace = stand.trace(&header);
+        match asked {
+            0 => assert!(trace.scorers[1].error.as_ref().is_some_and(|e| e.starts_with("unreachable: "))),
+            _ => assert_eq!(trace.scorers[trace.chosen].reason, "by the first"),
+        }
+        stand.gateway.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Endpoint::start(|_| answers("from elsewhere")).await;
+    let location = format!("{}/chat/completions", elsewhere.url());
+    let first = Endpoint::start(move |_| Does::Says(307, vec![("Location", location.clone())], String::new())).await;
+    let stand = Stand::start(&format!("{FREE}{}", model("first", &first.url(), ""))).await;
+    let (header, _) = stand.shown(&note(1), 1).await;
+    assert_eq!((first.asked().len(), elsewhere.asked().len()), (1, 0));
+    assert!(stand.trace(&header).scorers[1].error.as_ref().is_some_and(|e| e.starts_with("redirected: ")));
     stand.gateway.shutdown().await;
 }
 

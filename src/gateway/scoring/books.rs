@@ -128,9 +128,7 @@ impl Books {
         let change = self.fallbacks.note(fell_back);
         let (fell, of) = self.fallbacks.rate();
         match change {
-            Some(Alarm::Raised) => tracing::error!(
-                "models: {fell} of the last {of} scorings fell back to the offline scorer; `tollgate explain` says why"
-            ),
+            Some(Alarm::Raised) => alarm((fell, of)),
             Some(Alarm::Ended) => tracing::info!("models: {fell} of the last {of} scorings fell back: no alarm"),
             None => {}
         }
@@ -147,6 +145,12 @@ impl Books {
             budget,
         }
     }
+}
+
+fn alarm((fell, of): (usize, usize)) {
+    tracing::error!(
+        "models: {fell} of the last {of} scorings fell back to the offline scorer; `tollgate explain` says why"
+    );
 }
 
 /// The books, and where they are kept.
@@ -169,6 +173,9 @@ impl Ledger {
                 Ok((kept, r.scan(Table::Meta, ASKED_PREFIX, &[], MAX_ASKED)?))
             })?;
             (books.spending, books.fallbacks) = (kept.spending, kept.fallbacks);
+            if books.fallbacks.alarm() {
+                alarm(books.fallbacks.rate());
+            }
             let mut old = Vec::new();
             for (key, value) in asked {
                 let journal: Journal = from_json(Table::Meta, &value)?;
