@@ -25,19 +25,19 @@
 //! | 0 | [`wire`] | IMAP and SMTP framing over bytes; pure |
 //! | 1 | [`lane`] | features, signals, rule, guards, trace; pure |
 //! | 1 | [`floor`] | actions, payload, receipt, ledger, states, release; pure |
-//! | 2 | [`perceive`] | extraction, deadlines, context, offline scorer; pure |
+//! | 2 | [`perceive`] | extraction, deadlines, context, offline scorer, models; pure but for `model.rs` |
 //! | 2 | [`store`] | the `Store` trait, redb, content-addressed files |
-//! | 2 | [`config`] | `gateway.toml` into typed values |
-//! | 3 | [`account`] | accounts, keys, grants, secrets, authentication |
-//! | 4 | [`downstream`] | connections of clients: TLS, STARTTLS |
-//! | 4 | [`upstream`] | connections to the provider |
-//! | 5 | [`outbox`] | holding, approving, dispatching |
-//! | 6 | [`imap`] | the mirror, views, and the IMAP face |
-//! | 6 | [`smtp`] | the SMTP face |
-//! | 6 | [`web`] | the approval page |
-//! | 7 | [`demo`] | the embedded provider and its sample mail |
-//! | 8 | [`gateway`] | wiring, supervision, shutdown |
-//! | 9 | [`cli`] | one file per verb |
+//! | 3 | [`config`] | `gateway.toml` into typed values |
+//! | 4 | [`account`] | accounts, keys, grants, secrets, authentication |
+//! | 5 | [`downstream`] | connections of clients: TLS, STARTTLS |
+//! | 5 | [`upstream`] | connections to the provider |
+//! | 6 | [`outbox`] | holding, approving, dispatching |
+//! | 7 | [`imap`] | the mirror, views, and the IMAP face |
+//! | 7 | [`smtp`] | the SMTP face |
+//! | 7 | [`web`] | the approval page |
+//! | 8 | [`demo`] | the embedded provider and its sample mail |
+//! | 9 | [`gateway`] | wiring, supervision, shutdown |
+//! | 10 | [`cli`] | one file per verb |
 
 pub mod account;
 pub mod cli;

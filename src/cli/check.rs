@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::exit::{Exit, Failure, Outcome};
 use super::{Globals, show};
 use crate::config::{
-    self, AccountConfig, Config, Endpoint, HoldMode, Problems, Provider, SecretSource, SentCopy, TlsMode, certs,
+    self, AccountConfig, Config, Endpoint, HoldMode, KeySource, ModelConfig, Perception, Problems, Provider,
+    SecretSource, SentCopy, TlsMode, certs,
 };
 use crate::gateway::control::{Request, SOCKET};
 use crate::lane::LanePreset;
@@ -27,6 +28,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         ports(&config, &mut notes, &mut problems);
     }
     identity(&config, &mut notes, &mut problems);
+    models(&config, &mut notes, &mut problems);
     let lengths = lengths(&config, running, &mut notes);
     let report = json!({
         "ok": problems.is_empty(),
@@ -49,6 +51,7 @@ pub(super) fn run(globals: &Globals) -> Outcome {
         "max_held_bytes_per_key": config.max_held_bytes_per_key,
         "max_held_bytes": config.max_held_bytes,
         "thresholds": config.thresholds,
+        "perception": config.perception.as_ref().map(perception_json),
         "lengths": lengths,
         "accounts": config.accounts.iter().map(account_json).collect::<Vec<_>>(),
         "notes": notes,
@@ -167,6 +170,53 @@ fn lengths(config: &Config, running: bool, notes: &mut Vec<String>) -> Value {
         ));
     }
     answer
+}
+
+/// Who is asked about mail, and with which key.
+fn models(config: &Config, notes: &mut Vec<String>, problems: &mut Vec<String>) {
+    let Some(perception) = &config.perception else { return };
+    for model in perception.models() {
+        let server = format!("{}:{}", model.endpoint.host, model.endpoint.port);
+        notes.push(format!("{}: gets the text of new mail at {server}", model.name));
+        match &model.key {
+            None => {}
+            Some(KeySource::Env(name)) if std::env::var_os(name).is_none() => {
+                problems.push(format!("{}: {name} is not set", model.name));
+            }
+            Some(KeySource::Env(name)) => notes.push(format!("{}: its key is {name} of the environment", model.name)),
+            Some(KeySource::Secret(source)) => notes.push(format!("{}: its key is {}", model.name, secret(source))),
+        }
+    }
+}
+
+fn perception_json(perception: &Perception) -> Value {
+    let one = |m: &ModelConfig| {
+        let price = perception.prices.of(&m.model);
+        json!({
+            "name": m.name,
+            "model": m.model,
+            "endpoint": m.url,
+            "server": format!("{}:{}", m.endpoint.host, m.endpoint.port),
+            "timeout_ms": u64::try_from(m.timeout.as_millis()).unwrap_or(u64::MAX),
+            "concurrency": m.concurrency,
+            "input_price": price.map(|p| units(p.input)),
+            "output_price": price.map(|p| units(p.output)),
+        })
+    };
+    json!({
+        "chain": perception.chain.iter().map(one).collect::<Vec<_>>(),
+        "stronger": perception.stronger.as_ref().map(one),
+        "stronger_below": perception.stronger_below,
+        "deadline_ms": u64::try_from(perception.deadline.as_millis()).unwrap_or(u64::MAX),
+        "rescore": perception.rescore,
+        "budget_per_day": units(perception.limits.overall),
+        "budget_per_account": units(perception.limits.account),
+    })
+}
+
+/// Millionths as units.
+fn units(micros: u64) -> f64 {
+    micros as f64 / 1e6
 }
 
 /// Where the signing key lies, and what that means.
@@ -328,6 +378,40 @@ fn said(report: &Value) -> String {
             report["receipt_hours"]
         ),
     );
+    let perception = &report["perception"];
+    if perception.is_null() {
+        line("models", "none: the offline scorer judges mail".to_owned());
+    } else {
+        let told = |m: &Value| {
+            format!(
+                "{}: {} at {}, {} ms, {} at a time, {} and {} for a million tokens",
+                show::text(&m["name"]),
+                show::text(&m["model"]),
+                show::text(&m["server"]),
+                m["timeout_ms"],
+                m["concurrency"],
+                m["input_price"],
+                m["output_price"]
+            )
+        };
+        for (n, model) in perception["chain"].as_array().into_iter().flatten().enumerate() {
+            line(&format!("model {}", n + 1), told(model));
+        }
+        if !perception["stronger"].is_null() {
+            line(
+                "stronger",
+                format!("{} (below confidence {})", told(&perception["stronger"]), perception["stronger_below"]),
+            );
+        }
+        let later = if perception["rescore"] == true { ", later answers move mail" } else { "" };
+        line(
+            "  in all",
+            format!(
+                "deadline {} ms{later}; budget {} a day, {} for each account",
+                perception["deadline_ms"], perception["budget_per_day"], perception["budget_per_account"]
+            ),
+        );
+    }
     for account in report["accounts"].as_array().into_iter().flatten() {
         line("account", show::text(&account["address"]));
         line("  provider", show::text(&account["provider"]));

@@ -1,8 +1,8 @@
 //! `tollgate eval`: measures perception against labelled mail.
 //!
 //! Promises: the same set gives the same numbers; an item that can't be read
-//! stops the run with its line. Doesn't know: models (a later scorer comes
-//! through [`Scorer`]).
+//! stops the run with its line. Doesn't know: what models are asked
+//! ([`models`] does).
 
 pub(super) mod item;
 mod report;
@@ -13,9 +13,13 @@ use clap::Args;
 
 use super::Globals;
 use super::exit::{Exit, Failure, Outcome};
+use crate::lane::trace::Trace;
 use crate::lane::{LANES, Lane, Thresholds};
 use crate::perceive;
 
+mod models;
+
+pub use models::ModelRun;
 pub use report::{Floors, LaneReport, Report, Scored};
 
 /// The set that is measured where none is named.
@@ -24,11 +28,37 @@ pub const DEFAULT_SET: &str = "eval/gate.jsonl";
 const MAX_SET: u64 = 256 * 1024 * 1024;
 
 /// What decides the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Scorer {
     /// The offline scorer.
     #[default]
     Offline,
+    /// The configured chain of models.
+    Chain,
+    /// One configured model.
+    Model(String),
+}
+
+impl Scorer {
+    fn name(&self) -> &str {
+        match self {
+            Scorer::Offline => crate::lane::trace::OFFLINE,
+            Scorer::Chain => "chain",
+            Scorer::Model(name) => name,
+        }
+    }
+}
+
+impl std::str::FromStr for Scorer {
+    type Err = std::convert::Infallible;
+
+    fn from_str(name: &str) -> Result<Scorer, Self::Err> {
+        Ok(match name {
+            crate::lane::trace::OFFLINE => Scorer::Offline,
+            "chain" => Scorer::Chain,
+            name => Scorer::Model(name.to_owned()),
+        })
+    }
 }
 
 /// Arguments of the verb.
@@ -37,25 +67,31 @@ pub(super) struct EvalArgs {
     /// The labelled set, one JSON object a line
     #[arg(long, value_name = "FILE.jsonl", default_value = DEFAULT_SET)]
     set: PathBuf,
-    /// What decides the numbers
-    #[arg(long, value_enum, default_value_t)]
+    /// What decides the numbers: offline, chain (the configured models), or
+    /// the name of one configured model
+    #[arg(long, value_name = "offline|chain|MODEL", default_value = crate::lane::trace::OFFLINE)]
     scorer: Scorer,
     /// Least and most values that the report must keep (exit code 65 otherwise)
     #[arg(long, value_name = "FILE.toml")]
     floors: Option<PathBuf>,
 }
 
-/// Runs the verb; needs no configuration.
+/// Runs the verb; needs a configuration for models only.
 pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
-    let report = match args.scorer {
+    let report = match &args.scorer {
         Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
+        Scorer::Chain | Scorer::Model(_) => models::measure(globals, args)?,
     };
     super::exit::say(&report.output().to_string());
     if report.passed() {
         return Ok(());
     }
-    // Standard output holds the report; scripts read the exit code.
-    Err(Failure { details: None, ..Failure::new(Exit::Data, "floors", report.broken_floors.join("; ")) })
+    let (name, why) = match report.no_measurement() {
+        Some(why) => ("fell_back", why),
+        None => ("floors", report.broken_floors.join("; ")),
+    };
+    // The report says so too; scripts read the exit code.
+    Err(Failure { in_output: true, ..Failure::new(Exit::Data, name, why) })
 }
 
 pub(super) fn failure(e: EvalError) -> Failure {
@@ -144,6 +180,12 @@ fn read_floors(path: &Path) -> Result<Floors, EvalError> {
 }
 
 fn score(item: &item::Item) -> Result<Scored, String> {
+    let (_, trace, micros) = perceived(item)?;
+    Ok(Scored::new(item, &trace, micros))
+}
+
+/// What the offline scorer makes of an item, and the microseconds that took.
+fn perceived(item: &item::Item) -> Result<(item::Mail, Trace, u64), String> {
     let mail = item.mail()?;
     let input = perceive::PerceiveInput {
         octets: &mail.octets,
@@ -151,12 +193,12 @@ fn score(item: &item::Item) -> Result<Scored, String> {
         account: &mail.account,
         now: mail.now,
         internaldate: mail.now,
-        context: mail.context,
+        context: mail.context.clone(),
     };
     let started = std::time::Instant::now();
     let trace = perceive::perceive(&input, &Thresholds::default(), item.id.clone());
     let micros = started.elapsed().as_micros() as u64;
-    Ok(Scored::new(item, &trace, micros))
+    Ok((mail, trace, micros))
 }
 
 /// `any`: scored only, no truth.

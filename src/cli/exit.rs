@@ -64,17 +64,23 @@ pub struct Failure {
     pub message: String,
     /// More for scripts, beside name and message.
     pub details: Option<serde_json::Value>,
+    /// What was printed says it already: with `--json`, standard output holds
+    /// one value.
+    pub in_output: bool,
 }
 
 impl Failure {
     /// A failure.
     pub fn new(exit: Exit, name: &str, message: impl std::fmt::Display) -> Failure {
-        Failure { exit, name: name.to_owned(), message: message.to_string(), details: None }
+        Failure { exit, name: name.to_owned(), message: message.to_string(), details: None, in_output: false }
     }
 
     /// Tells it: JSON to standard output for scripts, a line to standard
     /// error for people.
     pub fn tell(&self, json: bool) {
+        if json && self.in_output {
+            return;
+        }
         if json {
             let mut error = serde_json::json!({ "name": self.name, "message": self.message });
             if let Some(details) = &self.details {

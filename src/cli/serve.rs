@@ -141,6 +141,7 @@ pub(super) fn start_failure(error: StartError) -> Failure {
         StartError::Cert(e) => Failure::new(Exit::Config, "certificate", e),
         StartError::Listen { .. } => Failure::new(Exit::Unavailable, "listen", error),
         StartError::Provider(_) => Failure::new(Exit::Unavailable, "provider", error),
+        StartError::Models(_) => Failure::new(Exit::Config, "models", error),
     }
 }
 

@@ -16,12 +16,14 @@ mod der;
 mod files;
 mod load;
 mod notify;
+mod perception;
 pub mod private;
 mod problems;
 mod sections;
 mod table;
 
 pub use load::{Env, FILE_NAME, Overrides, load, locate, parse, process_env, user_file, user_state};
+pub use perception::{KeySource, ModelConfig, Perception};
 pub use problems::{Problem, Problems};
 pub use sections::{
     DEFAULT_HOLD_TTL, DEFAULT_IMAPS_PORT, DEFAULT_MAX_HELD_BYTES, DEFAULT_MAX_HELD_BYTES_PER_KEY, DEFAULT_MAX_HOLDS,
@@ -79,6 +81,8 @@ pub struct Config {
     pub thresholds: Thresholds,
     /// Who is told that something waits.
     pub notify: Option<Notify>,
+    /// Models that judge mail; without, the offline scorer alone does.
+    pub perception: Option<Perception>,
     /// The accounts, at least one.
     pub accounts: Vec<AccountConfig>,
 }

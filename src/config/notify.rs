@@ -36,7 +36,7 @@ fn url(table: &mut Section<'_, '_>, key: &'static str, approval: Option<Approval
     if approval.is_some_and(link_is_enough) {
         table.source().problem(&at, "can't be used with approval.require = \"link\"; use \"pin\" or \"passkey\"");
     }
-    match parse(&value) {
+    match parse_url(&value) {
         Ok(url) => Some(url),
         Err(why) => {
             table.source().problem(&at, why);
@@ -45,7 +45,9 @@ fn url(table: &mut Section<'_, '_>, key: &'static str, approval: Option<Approval
     }
 }
 
-fn parse(text: &str) -> Result<NotifyUrl, &'static str> {
+/// A URL of a server that is told or asked something: HTTPS, or HTTP on this
+/// machine.
+pub(super) fn parse_url(text: &str) -> Result<NotifyUrl, &'static str> {
     let (rest, tls) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
         (Some(rest), _) => (rest, TlsMode::Implicit),
         (None, Some(rest)) => (rest, TlsMode::None),
@@ -83,12 +85,12 @@ mod tests {
 
     #[test]
     fn a_url_is_taken_apart_or_refused() {
-        let url = parse("https://ntfy.example.com/topic?x=1").unwrap();
+        let url = parse_url("https://ntfy.example.com/topic?x=1").unwrap();
         assert_eq!(
             (url.endpoint.port, url.path.as_str(), url.authority.as_str()),
             (443, "/topic?x=1", "ntfy.example.com")
         );
-        let url = parse("http://[::1]:8080").unwrap();
+        let url = parse_url("http://[::1]:8080").unwrap();
         assert_eq!((url.endpoint.host.as_str(), url.endpoint.port, url.path.as_str()), ("::1", 8080, "/"));
         for wrong in [
             "ntfy.example.com",
@@ -101,7 +103,7 @@ mod tests {
             "ftp://h/",
             "https://h/#a",
         ] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse_url(wrong).is_err(), "{wrong}");
         }
     }
 }

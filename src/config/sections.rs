@@ -62,6 +62,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
     let limits = limits(top.section("limits"));
     let thresholds = rule(top.section("rule"));
     let notify = super::notify::notify(top.section("notify"), approval);
+    let perception = super::perception::perception(&mut top);
     let preset = lanes(top.section("lanes"));
     let tables = top.sections("account");
     if tables.is_empty() {
@@ -91,6 +92,7 @@ pub(super) fn config(mut top: Section<'_, '_>, env: &Env) -> Option<Config> {
         agent: limits.agent,
         thresholds,
         notify,
+        perception,
         accounts,
     })
 }
@@ -452,6 +454,7 @@ impl Config {
             max_held_bytes: DEFAULT_MAX_HELD_BYTES,
             thresholds: Thresholds::default(),
             notify: None,
+            perception: None,
             accounts: vec![account::embedded_account(LanePreset::Folders)],
         }
     }

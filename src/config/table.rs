@@ -17,6 +17,11 @@ use super::problems::{Problem, nearest};
 /// What names of the environment start with.
 pub(super) const ENV_PREFIX: &str = "TOLLGATE_";
 
+/// Millionths in one.
+const MILLION: u64 = 1_000_000;
+/// Greatest amount of money, in millionths.
+const MOST_MICROS: u64 = 1_000_000 * MILLION;
+
 /// Where a value was found.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
@@ -238,6 +243,32 @@ impl<'s, 'a> Section<'s, 'a> {
                 },
             };
             (0.0..=1.0).contains(&number).then_some(number)
+        })
+    }
+
+    /// An amount of money, in millionths.
+    pub(super) fn micros(&mut self, key: &'static str) -> Option<Found<u64>> {
+        let most = MOST_MICROS / MILLION;
+        self.read(key, &format!("an amount from 0 to {most}"), |raw| {
+            let amount: f64 = match raw {
+                Raw::Text(text) => text.trim().parse().ok()?,
+                Raw::Toml(value) => match value.get_ref() {
+                    DeValue::Float(float) => float.as_str().parse().ok()?,
+                    DeValue::Integer(integer) => integer.as_str().parse().ok()?,
+                    _ => return None,
+                },
+            };
+            let micros = (amount * MILLION as f64).round();
+            // NaN is in no range; a number in this one is exact as an integer.
+            (0.0..=MOST_MICROS as f64).contains(&micros).then_some(micros as u64)
+        })
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<Found<bool>> {
+        self.read(key, "true or false", |raw| match raw {
+            Raw::Text(text) => text.trim().parse().ok(),
+            Raw::Toml(value) => value.get_ref().as_bool(),
         })
     }
 

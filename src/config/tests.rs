@@ -56,6 +56,17 @@ fn the_shipped_file_works_and_says_every_default() {
     assert_eq!((config.hold, config.hold_ttl, config.receipt_ttl), (least.hold, least.hold_ttl, least.receipt_ttl));
     assert_eq!(config.accounts[0].poll, least.accounts[0].poll);
     assert_eq!(least.accounts[0].lanes, LanePreset::Calm);
+
+    // Without a model [perception] says nothing.
+    assert!(config.perception.is_none());
+    let with_model = |text: &str| {
+        let model = "[[model]]\nname = \"m\"\nendpoint = \"http://[::1]/v1\"\nmodel = \"x\"\n";
+        let price = "[[price]]\nmodel = \"x\"\ninput = 0\noutput = 0\n";
+        read(&format!("{text}\n{model}{price}")).unwrap().perception.unwrap()
+    };
+    let (shipped, least) = (with_model(SHIPPED), with_model(LEAST));
+    assert_eq!((shipped.deadline, shipped.rescore), (least.deadline, least.rescore));
+    assert_eq!((shipped.limits, shipped.stronger_below), (least.limits, least.stronger_below));
 }
 
 #[test]
@@ -64,10 +75,11 @@ fn each_commented_key_of_the_shipped_file_is_a_known_one() {
     let is_key = |l: &str| {
         l.split_once(" = ").is_some_and(|(k, _)| k.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b == b'.'))
     };
+    const HEADS: [&str; 3] = ["[[account]]", "[[model]]", "[[price]]"];
     let mut out = String::new();
     for line in SHIPPED.lines() {
         let bare = line.trim_start_matches("# ");
-        out.push_str(if line.starts_with('#') && (is_key(bare) || bare == "[[account]]") { bare } else { line });
+        out.push_str(if line.starts_with('#') && (is_key(bare) || HEADS.contains(&bare)) { bare } else { line });
         out.push('\n');
     }
     let problems = read(&out).unwrap_err();
@@ -89,6 +101,7 @@ fn unknown_keys_are_refused_with_line_and_nearest_key_in_every_section() {
         ("[hold]", "ttl_hour", "ttl_hours"),
         ("[limits]", "max_recipient", "max_recipients"),
         ("[rule]", "push_urgancy", "push_urgency"),
+        ("[perception]", "deadline", "deadline_ms"),
         ("[lanes]", "presets", "preset"),
     ] {
         let (head, line) = if section.is_empty() { (String::new(), 1) } else { (format!("{section}\n"), 2) };

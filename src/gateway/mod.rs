@@ -13,6 +13,7 @@ mod notify;
 mod outbox_view;
 mod removal;
 mod reports;
+pub mod scoring;
 mod sent;
 
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ use crate::{imap, smtp, web};
 
 use self::core::{BackfillRequest, Core, CoreError};
 use self::listen::{Begin, Face, bind};
+use self::scoring::{Judges, Scoring, ScoringError};
 
 /// How long sessions get to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -68,6 +70,9 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The models.
+    #[error(transparent)]
+    Models(#[from] ScoringError),
     /// The embedded provider.
     #[error("the embedded provider does not start: {0}")]
     Provider(std::io::Error),
@@ -142,6 +147,10 @@ impl Gateway {
         };
         // The first message must not wait for the scorer's vocabulary.
         tokio::task::spawn_blocking(crate::perceive::warm);
+        let scoring = match &config.perception {
+            Some(models) => Some(Arc::new(Scoring::open(models.clone(), Some(core.store.clone())).await?)),
+            None => None,
+        };
         let provider = embedded(&config).await?;
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -153,6 +162,9 @@ impl Gateway {
             let (mirror, ops) = Mirror::load(&config, id.clone(), settings.clone(), core.store.clone(), pool)?;
             // Set once: this mirror was loaded by this start.
             let _ = mirror.outbox.set(core.outbox.clone());
+            if let Some(scoring) = &scoring {
+                let _ = mirror.models.set(Arc::new(Judges(scoring.clone())));
+            }
             tasks.spawn(imap::watch::run(mirror.clone(), ops, stopped.clone()));
             mirrors.insert(id, mirror);
         }
@@ -190,6 +202,9 @@ impl Gateway {
         tasks.spawn(smtp::offer::run(smtp_services.clone(), stopped.clone()));
         let web_services = Arc::new(web::Services::new(config.clone(), store, outbox, accounts));
         web_services.gate.open(Arc::new(arrivals::Views(mirrors.clone())));
+        if let Some(scoring) = scoring {
+            let _ = web_services.models.set(Arc::new(move || scoring.figures()));
+        }
         let acceptor = TlsAcceptor::from(tls);
         let (secure, upgraded) = (Begin::Tls(acceptor.clone()), Begin::StartTls(acceptor));
         for (listeners, begin) in

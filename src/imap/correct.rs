@@ -210,7 +210,7 @@ impl Watcher {
         .map_err(OpError::from)
     }
 
-    fn decision(&self, id: Option<&str>) -> Result<Option<Trace>, OpError> {
+    pub(super) fn decision(&self, id: Option<&str>) -> Result<Option<Trace>, OpError> {
         let Some(id) = id else { return Ok(None) };
         let key = rows::decision_key(&self.mirror.account, id);
         read::<_, StoreError>(&*self.mirror.store, |r| get_json(r, Table::Decision, &key)).map_err(OpError::from)

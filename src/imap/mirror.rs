@@ -19,6 +19,7 @@ use crate::store::{Store, StoreError, Table, from_json, read};
 
 use super::lanes::{LaneMap, Place};
 use super::measured::Mark;
+use super::pending::{Models, Pending};
 use super::pool::Pool;
 use super::rows::{self, LocalRow, MessageRow, MirrorRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid};
@@ -332,6 +333,10 @@ pub struct Mirror {
     pub(super) perceiving: watch::Sender<bool>,
     /// What is stored of lengths that weren't true, once it was read.
     pub(super) marked: Mutex<Option<Mark>>,
+    /// New mail that waits for models.
+    pub(super) pending: Pending,
+    /// Models that judge new mail, where some are configured.
+    pub models: OnceLock<Arc<dyn Models>>,
     /// What is held for the account, in a gateway that has an outbox.
     pub outbox: OnceLock<Arc<Outbox>>,
     ops: mpsc::Sender<Op>,
@@ -372,6 +377,8 @@ impl Mirror {
             changed: watch::Sender::new(0),
             perceiving: watch::Sender::new(false),
             marked: Mutex::default(),
+            pending: Pending::default(),
+            models: OnceLock::new(),
             outbox: OnceLock::new(),
             ops,
         };

@@ -28,6 +28,7 @@ pub mod ops;
 pub mod parking;
 pub mod pass;
 pub mod patient;
+pub mod pending;
 pub mod perceiving;
 pub mod plan;
 pub mod pool;

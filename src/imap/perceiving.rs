@@ -77,13 +77,15 @@ pub fn trace(mirror: &Mirror, arrived: &Arrived, octets: &[u8]) -> Result<Trace,
 }
 
 /// Plans a new message: its row, its decision and its entries in both
-/// audiences' views.
+/// audiences' views. Where it was perceived already, `decided` is what came
+/// of that.
 pub fn plan_arrival(
     mirror: &Mirror,
     state: &mut State,
     plan: &mut Plan,
     arrived: Arrived,
     known: Option<MessageRow>,
+    decided: Option<&Trace>,
 ) -> Result<(), OpError> {
     let placed = state.placements.remove(&arrived.uid);
     let mut row = MessageRow {
@@ -102,8 +104,15 @@ pub fn plan_arrival(
     } else if placed.is_none()
         && let Some(octets) = &arrived.prefix
     {
-        let trace = trace(mirror, &arrived, octets)?;
-        decide(mirror, &lanes_of(state)?, plan, arrived.uid, &mut row, &trace)?;
+        let perceived;
+        let trace = match decided {
+            Some(trace) => trace,
+            None => {
+                perceived = trace(mirror, &arrived, octets)?;
+                &perceived
+            }
+        };
+        decide(mirror, &lanes_of(state)?, plan, arrived.uid, &mut row, trace)?;
         if let Some(from) = &trace.from {
             let display = perceive::sender(octets).map(|s| s.display).unwrap_or_default();
             let time = trace.time;

@@ -15,7 +15,8 @@ use crate::upstream::imap::{FetchItems, Response, Status, Untagged, UntaggedData
 
 use super::lanes::{DEFAULT_DELIMITER, LaneMap, Place};
 use super::mirror::Offers;
-use super::perceiving::{Arrived, now, plan_arrival};
+use super::pending;
+use super::perceiving::{Arrived, now, plan_arrival, trace};
 use super::plan::Plan;
 use super::pool::Lease;
 use super::rows::{self, MessageRow, MirrorRow, ViewRow};
@@ -110,6 +111,7 @@ impl Watcher {
         &mut self,
         uidvalidity: u32,
     ) -> Result<HashMap<(Option<String>, String, u64), MessageRow>, WatchError> {
+        self.mirror.pending.clear();
         let mut plan = Plan::new(&self.mirror.account);
         let mut rejoin = HashMap::new();
         let old: Vec<UpstreamUid> = {
@@ -194,9 +196,11 @@ impl Watcher {
             self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
         self.gone.extend(lost);
         self.flags.extend(there.drain(..));
+        self.mirror.pending.retain(|uid| set.contains(&uid));
         let missing: Vec<UpstreamUid> = {
             let state = self.mirror.state();
-            self.order.iter().filter(|u| !state.messages.contains_key(u)).copied().collect()
+            let new = |u: &&UpstreamUid| !state.messages.contains_key(u) && !self.mirror.pending.holds(**u);
+            self.order.iter().filter(new).copied().collect()
         };
         let perceive = !first || self.mirror.perceives_existing();
         for chunk in missing.chunks(UIDS_PER_FETCH) {
@@ -380,7 +384,7 @@ impl Watcher {
             let from = self.order.last().map_or(1, |u| u.get().saturating_add(1));
             self.mirror.perceiving.send_replace(true);
             let fetched = self.fetch_new(&format!("{from}:*"), true, &mut HashMap::new()).await;
-            self.mirror.perceiving.send_replace(false);
+            self.mirror.perceiving.send_replace(!self.mirror.pending.is_empty());
             fetched?;
         }
         // An EXPUNGE that came among the answers to a UID FETCH may name a
@@ -395,6 +399,7 @@ impl Watcher {
         }
         self.settle_losses().await?;
         self.settle_flags();
+        self.place_told().await?;
         self.mirror.state().synced = Some(Instant::now());
         Ok(())
     }
@@ -403,6 +408,10 @@ impl Watcher {
         let gone = std::mem::take(&mut self.gone);
         if gone.is_empty() {
             return Ok(());
+        }
+        if !self.mirror.pending.is_empty() {
+            let gone: BTreeSet<UpstreamUid> = gone.iter().copied().collect();
+            self.mirror.pending.retain(|uid| !gone.contains(&uid));
         }
         let gone = self.confirmed(gone).await?;
         let mut plan = Plan::new(&self.mirror.account);
@@ -420,6 +429,9 @@ impl Watcher {
         {
             let mut state = self.mirror.state();
             for (uid, flags) in std::mem::take(&mut self.flags) {
+                if self.mirror.pending.flag(uid, &flags) {
+                    continue;
+                }
                 let flags = state.intern(flags);
                 let clock = state.clock + 1;
                 if let Some(m) = state.messages.get_mut(&uid)
@@ -454,11 +466,13 @@ impl Watcher {
         let lost: Vec<UpstreamUid> =
             self.mirror.state().messages.keys().filter(|u| !set.contains(u)).copied().collect();
         self.gone.extend(lost);
+        self.mirror.pending.retain(|uid| set.contains(&uid));
         self.settle_losses().await?;
         self.settle_flags();
         let missing: Vec<u32> = {
             let state = self.mirror.state();
-            self.order.iter().filter(|u| !state.messages.contains_key(u)).map(|u| u.get()).collect()
+            let new = |u: &&UpstreamUid| !state.messages.contains_key(u) && !self.mirror.pending.holds(**u);
+            self.order.iter().filter(new).map(|u| u.get()).collect()
         };
         for chunk in missing.chunks(UIDS_PER_FETCH) {
             self.fetch_new(&sequence_set(chunk), true, &mut HashMap::new()).await?;
@@ -493,7 +507,7 @@ impl Watcher {
                 Response::Tagged { .. } | Response::Continue(_) => {}
                 Response::Untagged(u) => match u.parse() {
                     UntaggedData::Fetch { items, seq } => match arrived(&items, with_body) {
-                        Some(a) if !mirror.state().messages.contains_key(&a.uid) => {
+                        Some(a) if !mirror.state().messages.contains_key(&a.uid) && !mirror.pending.holds(a.uid) => {
                             self.append(seq, a.uid);
                             batch.push(a);
                         }
@@ -534,25 +548,47 @@ impl Watcher {
         batch.sort_by_key(|a| a.uid);
         let mut plan = Plan::new(&self.mirror.account);
         let mut new: Vec<Vec<u8>> = Vec::new();
+        let asks = self.mirror.models.get().is_some() && perceive;
+        let examples = if asks { pending::examples(&self.mirror)? } else { Vec::new() };
+        let mut here = Vec::with_capacity(batch.len());
+        for mut a in batch.drain(..) {
+            // It left while the others were fetched.
+            if self.gone.contains(&a.uid) {
+                continue;
+            }
+            let known = known_row(rejoin, &a);
+            if !perceive && known.is_none() {
+                a.prefix = None;
+            }
+            let perceived = known.is_none() && !self.mirror.state().placements.contains_key(&a.uid);
+            if !asks || !perceived || a.prefix.is_none() {
+                here.push((a, known, perceived, None));
+                continue;
+            }
+            // Without the state locked: a prompt takes as long as perceiving.
+            let trace = trace(&self.mirror, &a, a.prefix.as_deref().unwrap_or_default())?;
+            if let Err(back) = pending::wait_for_models(&self.mirror, a, trace, &examples) {
+                let (arrived, trace) = *back;
+                here.push((arrived, None, true, Some(trace)));
+            }
+            tokio::task::yield_now().await;
+        }
         {
             let mut state = self.mirror.state();
-            for mut a in batch.drain(..) {
-                // It left while the others were fetched.
-                if self.gone.contains(&a.uid) {
-                    continue;
-                }
-                let known = known_row(rejoin, &a);
-                if !perceive && known.is_none() {
-                    a.prefix = None;
-                }
-                let perceived = known.is_none() && !state.placements.contains_key(&a.uid);
+            for (a, known, perceived, decided) in here {
                 new.extend(a.prefix.clone().filter(|_| perceived));
-                plan_arrival(&self.mirror, &mut state, &mut plan, a, known)?;
+                plan_arrival(&self.mirror, &mut state, &mut plan, a, known, decided.as_ref())?;
             }
         }
         plan.execute(&self.mirror).await?;
+        self.remember(&new).await;
+        Ok(())
+    }
+
+    /// Tells the outbox of mail that arrived.
+    pub(super) async fn remember(&self, new: &[Vec<u8>]) {
         if let Some(outbox) = self.mirror.outbox.get() {
-            for octets in &new {
+            for octets in new {
                 // Without it a copy of this mail isn't known for one; it is
                 // held all the same.
                 if let Err(e) = outbox.arrived(&self.mirror.account, octets).await {
@@ -560,7 +596,6 @@ impl Watcher {
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -27,7 +27,13 @@ const QUIET: Duration = Duration::from_millis(30);
 const NOBODY: &str = "nobody is signed in to the account";
 
 /// Runs until `shutdown` becomes true.
-pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
+pub async fn run(mirror: Arc<Mirror>, ops: mpsc::Receiver<Op>, shutdown: watch::Receiver<bool>) {
+    watch(&mirror, ops, shutdown).await;
+    // What waits for models is found again at the next start.
+    mirror.pending.clear();
+}
+
+async fn watch(mirror: &Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown: watch::Receiver<bool>) {
     let timing = mirror.pool.timing().clone();
     let mut pause = timing.retry_first;
     // A request that no connection has begun.
@@ -35,12 +41,12 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
     // Compared over all connections: the machine may sleep between two.
     let mut sleepless = Sleepless::new(&timing.clock);
     loop {
-        if !await_somebody(&mirror, &mut ops, &mut waiting, &mut shutdown).await {
+        if !await_somebody(mirror, &mut ops, &mut waiting, &mut shutdown).await {
             return;
         }
         let mut lived = None;
         let ended = tokio::select! {
-            ended = attempt(&mirror, &mut ops, &mut waiting, &mut sleepless, &mut lived) => ended,
+            ended = attempt(mirror, &mut ops, &mut waiting, &mut sleepless, &mut lived) => ended,
             _ = shutdown.wait_for(|stop| *stop) => return,
         };
         let why = match ended {
@@ -70,14 +76,14 @@ pub async fn run(mirror: Arc<Mirror>, mut ops: mpsc::Receiver<Op>, mut shutdown:
             mirror.health.send_replace(Health::Starting);
             continue;
         }
-        if is_deserted(&mirror) {
+        if is_deserted(mirror) {
             continue;
         }
         mirror.health.send_replace(Health::Down(why.clone()));
         tokio::select! {
             () = answer_all(&mut ops, &mut waiting, &why, Some(pause)) => {}
             // Another login may open what this one didn't.
-            () = somebody_came_or_went(&mirror) => {}
+            () = somebody_came_or_went(mirror) => {}
             _ = shutdown.wait_for(|stop| *stop) => return,
         }
         pause = (pause * 2).min(timing.retry_most);
@@ -421,6 +427,8 @@ impl Watcher {
                         return Ok(Woken::Look);
                     }
                 }
+                // It is shown by what is known already; nothing is asked.
+                () = mirror.pending.told() => self.place_told().await?,
                 () = tokio::time::sleep(timing.tick) => {
                     if sleepless.slept() {
                         self.mirror.pool.slept();

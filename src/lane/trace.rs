@@ -98,6 +98,12 @@ pub struct Scored {
     pub took_us: Option<u64>,
     /// What it cost, in millionths of the budget's currency.
     pub cost_micros: Option<u64>,
+    /// Tokens that a model was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that a model answered with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
 }
 
 /// The offline scorer's name in traces and stamps.
@@ -116,6 +122,25 @@ impl Scored {
             error: None,
             took_us: None,
             cost_micros: None,
+            input_tokens: None,
+            output_tokens: None,
+        }
+    }
+
+    /// A model that gave no numbers, at least not yet.
+    pub fn failed(scorer: &str, model: &str, error: String) -> Scored {
+        Scored {
+            scorer: scorer.to_owned(),
+            version: model.to_owned(),
+            features: None,
+            contributions: Vec::new(),
+            reason: String::new(),
+            prompt_sha256: None,
+            error: Some(error),
+            took_us: None,
+            cost_micros: None,
+            input_tokens: None,
+            output_tokens: None,
         }
     }
 }
@@ -162,6 +187,20 @@ impl Trace {
             context: &self.context,
         };
         rule::decide(&inputs, thresholds)
+    }
+
+    /// Takes in what models said, in the order of asking, and decides again.
+    /// `chosen` is the one of them that counts; without one, or where that one
+    /// gave no numbers, what was chosen before stays.
+    pub fn choose(&mut self, models: Vec<Scored>, chosen: Option<usize>) {
+        let before = self.scorers.len();
+        self.scorers.extend(models);
+        let counts = chosen.map(|n| before + n).filter(|n| self.scorers.get(*n).is_some_and(|s| s.features.is_some()));
+        if let Some(n) = counts {
+            self.chosen = n;
+            self.reason = self.scorers[n].reason.clone();
+        }
+        self.verdict = self.replay(&self.thresholds.clone());
     }
 
     /// The decision in words for a person, several lines.
@@ -218,6 +257,25 @@ impl Trace {
         for s in &self.scorers {
             if let Some(error) = &s.error {
                 writeln!(out, "Scorer:     {} {} gave no numbers: {error}", s.scorer, s.version)?;
+            } else if let (Some(prompt), Some(f)) = (&s.prompt_sha256, &s.features) {
+                writeln!(
+                    out,
+                    "Scorer:     {} {} said confidence {:.2}, sender trust {:.2}, reversibility {:.2}, urgency {:.2}",
+                    s.scorer,
+                    s.version,
+                    f.confidence(),
+                    f.sender_trust(),
+                    f.reversibility(),
+                    f.urgency()
+                )?;
+                writeln!(
+                    out,
+                    "            prompt {prompt}, {} and {} tokens, cost {:.6}, {} ms",
+                    s.input_tokens.unwrap_or(0),
+                    s.output_tokens.unwrap_or(0),
+                    s.cost_micros.unwrap_or(0) as f64 / 1e6,
+                    s.took_us.unwrap_or(0) / 1000
+                )?;
             }
             for c in &s.contributions {
                 writeln!(out, "  {:<14} {:+.2}  {}", c.feature, c.weight, c.seen)?;

@@ -3,17 +3,23 @@
 //!
 //! Promises: total (no message makes it fail or panic), bounded in time and
 //! memory, deterministic. It has no authority: [`crate::lane::rule`] decides.
-//! Doesn't know: the store, the clock, models.
+//! [`model`] alone opens connections; the rest is pure. Doesn't know: the
+//! store, the clock, which models are configured.
 
+pub mod answer;
 mod auth;
 mod body;
+pub mod budget;
 mod calendar;
 pub mod context;
 mod doc;
+pub mod failure;
 mod fields;
 mod html;
+pub mod model;
 mod offline;
 mod parts;
+pub mod prompt;
 mod quote;
 mod signals;
 mod steering;

@@ -106,7 +106,8 @@ async fn handshake(endpoint: &Endpoint, tcp: TcpStream) -> Result<Stream, Connec
     Ok(Stream::Tls(Box::new(tls)))
 }
 
-fn client_config(endpoint: &Endpoint) -> Result<Arc<rustls::ClientConfig>, String> {
+/// How TLS is spoken with an endpoint.
+pub fn client_config(endpoint: &Endpoint) -> Result<Arc<rustls::ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let extra = match &endpoint.ca {
         None => Vec::new(),

@@ -28,7 +28,7 @@ mod guard;
 mod held;
 pub mod link;
 mod linked;
-mod metrics;
+pub mod metrics;
 mod page;
 pub mod passkey;
 mod peer;
@@ -43,7 +43,7 @@ mod site;
 mod ticket;
 mod views;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -78,6 +78,8 @@ pub struct Services {
     pub accounts: Arc<Accounts>,
     /// Where agents ask for new mail.
     pub gate: Arc<gate::Gate>,
+    /// Numbers of models, where some are configured.
+    pub models: Arc<OnceLock<metrics::FiguresFn>>,
     /// Challenges that pages gave out.
     tickets: Arc<ticket::Tickets>,
 }
@@ -85,7 +87,15 @@ pub struct Services {
 impl Services {
     /// What the pages work with.
     pub fn new(config: Arc<Config>, store: Arc<dyn Store>, outbox: Arc<Outbox>, accounts: Arc<Accounts>) -> Services {
-        Services { config, store, outbox, accounts, gate: Arc::default(), tickets: Arc::default() }
+        Services {
+            config,
+            store,
+            outbox,
+            accounts,
+            gate: Arc::default(),
+            models: Arc::default(),
+            tickets: Arc::default(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::item::Item;
+use super::models::ModelRun;
 use crate::lane::trace::Trace;
 use crate::lane::{Features, LANES, Lane, Signals};
 
@@ -96,7 +97,10 @@ pub struct Report {
     /// The set.
     pub set: String,
     /// What gave the numbers.
-    pub scorer: &'static str,
+    pub scorer: String,
+    /// What models did, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelRun>,
     /// Labelled items.
     pub labelled: usize,
     /// Share of labelled items in their lane.
@@ -160,7 +164,8 @@ impl Report {
             LANES.into_iter().map(|l| (l.name(), lane_report(l, &cell))).collect();
         let push = &lanes[Lane::Push.name()];
         let mut report = Report {
-            scorer: crate::lane::trace::OFFLINE,
+            scorer: crate::lane::trace::OFFLINE.to_owned(),
+            models: None,
             labelled,
             accuracy: share(right, labelled).unwrap_or(1.0),
             urgent_recall: push.recall.unwrap_or(1.0),
@@ -182,9 +187,31 @@ impl Report {
         report
     }
 
-    /// Whether every floor holds.
+    /// The same with what models did. It bears their name only where they
+    /// judged every item that they were asked about.
+    pub(super) fn by_models(mut self, name: &str, run: ModelRun) -> Report {
+        self.scorer = match run.measurement {
+            true => name.to_owned(),
+            false => format!("{name} and offline (no measurement of {name})"),
+        };
+        self.models = Some(run);
+        self
+    }
+
+    /// Why a run with models is no measurement of them.
+    pub fn no_measurement(&self) -> Option<String> {
+        let run = self.models.as_ref().filter(|m| !m.measurement)?;
+        Some(match run.asked {
+            0 => "no item was one that models are asked about: this measures no model".to_owned(),
+            asked => {
+                format!("{} of {asked} items fell back to the offline scorer: this measures no model", run.fell_back)
+            }
+        })
+    }
+
+    /// Whether every floor holds, and the numbers are those of what was asked for.
     pub fn passed(&self) -> bool {
-        self.broken_floors.is_empty()
+        self.broken_floors.is_empty() && self.no_measurement().is_none()
     }
 
     /// The report as it was asked for: text, or one JSON object.
@@ -223,6 +250,19 @@ impl Report {
             self.latency_us.0,
             self.latency_us.1
         )?;
+        if let Some(m) = &self.models {
+            writeln!(
+                out,
+                "models: asked about {}, fell back {}; {} and {} tokens, cost {:.6}, {} ms (95 %: {} ms)",
+                m.asked, m.fell_back, m.input_tokens, m.output_tokens, m.cost, m.latency_ms.0, m.latency_ms.1
+            )?;
+            for (error, count) in &m.errors {
+                writeln!(out, "models: {count} times {error}")?;
+            }
+            if let Some(why) = self.no_measurement() {
+                writeln!(out, "models: {why}")?;
+            }
+        }
         writeln!(out, "\n{:<8} {:>5} {:>22} {:>22}", "lane", "items", "precision", "recall")?;
         for lane in LANES {
             let r = &self.lanes[lane.name()];
