@@ -128,6 +128,18 @@ impl Context {
         }
     }
 
+    /// The context of a message's sender, for a gateway and for measuring
+    /// alike: the record of its very address, and the people who are known by
+    /// the name that it shows.
+    pub fn of_sender(
+        record: Option<&CorrespondentRecord>,
+        scanned: bool,
+        known: &KnownNames,
+        sender: &Sender,
+    ) -> Context {
+        Context::looked_up(record, scanned).with_names_like(known, sender)
+    }
+
     /// Adds the people of an index who carry the sender's display name.
     pub fn with_names_like(mut self, known: &KnownNames, sender: &Sender) -> Context {
         self.known_names.extend_from_slice(known.like(&sender.display));

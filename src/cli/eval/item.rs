@@ -13,9 +13,9 @@ use crate::perceive::AccountFacts;
 
 /// An item as it stands on its line.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Item {
-    pub(super) id: String,
-    pub(super) lane: String,
+pub(in crate::cli) struct Item {
+    pub(in crate::cli) id: String,
+    pub(in crate::cli) lane: String,
     #[serde(default)]
     raw: Option<String>,
     #[serde(default)]
@@ -44,8 +44,20 @@ pub(super) struct Item {
     /// The account's time zone where it isn't the one of `date`.
     #[serde(default)]
     timezone: Option<String>,
+    /// The item that this one is a twin of.
     #[serde(default)]
-    pub(super) lang: Option<String>,
+    pub(super) twin: Option<String>,
+    /// What was changed in a twin.
+    #[serde(default)]
+    pub(super) change: Option<String>,
+    /// What must hold for a twin's lane.
+    #[serde(default)]
+    pub(super) expect: Option<String>,
+    /// The kind of attack, or of honest mail beside attacks.
+    #[serde(default)]
+    pub(super) stratum: Option<String>,
+    #[serde(default)]
+    pub(in crate::cli) lang: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -76,16 +88,16 @@ struct ItemContext {
 }
 
 /// What perception is given.
-pub(super) struct Mail {
-    pub(super) octets: Vec<u8>,
-    pub(super) account: AccountFacts,
-    pub(super) now: i64,
-    pub(super) context: Context,
+pub(in crate::cli) struct Mail {
+    pub(in crate::cli) octets: Vec<u8>,
+    pub(in crate::cli) account: AccountFacts,
+    pub(in crate::cli) now: i64,
+    pub(in crate::cli) context: Context,
 }
 
 impl Item {
     /// Reads a line.
-    pub(super) fn parse(line: &str) -> Result<Item, String> {
+    pub(in crate::cli) fn parse(line: &str) -> Result<Item, String> {
         let item: Item = serde_json::from_str(line).map_err(|e| e.to_string())?;
         super::truth(&item.lane)?;
         if item.raw.is_none() && item.from.is_none() {
@@ -95,7 +107,7 @@ impl Item {
     }
 
     /// The message, the account and the clock.
-    pub(super) fn mail(&self) -> Result<Mail, String> {
+    pub(in crate::cli) fn mail(&self) -> Result<Mail, String> {
         let octets = match &self.raw {
             Some(raw) => raw.clone().into_bytes(),
             None => self.compose(),
@@ -180,6 +192,13 @@ impl Item {
             (None, Some(html)) => m.push_str(&part("html", html)),
             (text, None) => m.push_str(&part("plain", text.as_deref().unwrap_or_default())),
         }
+    }
+}
+
+impl Item {
+    /// The authserv-ids that the item names.
+    pub(super) fn authserv(&self) -> Vec<String> {
+        self.authserv.as_ref().map_or_else(Vec::new, OneOrMany::all)
     }
 }
 
