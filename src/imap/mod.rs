@@ -29,6 +29,7 @@ pub mod parking;
 pub mod pass;
 pub mod patient;
 pub mod perceiving;
+pub mod pins;
 pub mod plan;
 pub mod pool;
 pub mod rows;

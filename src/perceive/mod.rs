@@ -15,6 +15,7 @@ mod html;
 mod offline;
 mod parts;
 mod quote;
+mod sent;
 mod signals;
 mod text;
 mod time;
@@ -35,8 +36,9 @@ use signals::Evidence;
 use time::Clock;
 
 pub(crate) use auth::skeleton;
-pub use context::{CorrespondentRecord, KnownNames};
+pub use context::{CorrespondentRecord, KnownNames, SentBefore};
 pub use offline::OFFLINE_VERSION;
+pub use sent::{SentHeader, sent_header};
 pub use written::{Written, written};
 
 /// Octets of a message that are read at most, from its start.
