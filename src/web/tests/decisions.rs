@@ -56,7 +56,7 @@ async fn a_decision_is_shown_to_its_account_alone_and_escaped() {
     let other = house.sign_in(OTHER, OTHER_PIN).await;
     assert_eq!(house.get(path, &other).await.status, 404, "another account's");
     let stranger = house.get(path, "").await;
-    assert!(stranger.status == 303 && !stranger.body.contains("queue"), "{}", stranger.status);
+    assert!(stranger.status == 403 && !stranger.body.contains("queue"), "{}", stranger.status);
     for none in ["/decision/00", "/decision/..%2f", "/decision/zz", "/decision/%00"] {
         assert_eq!(house.get(none, &cookie).await.status, 404, "{none}");
     }
