@@ -79,6 +79,8 @@ fn every_verb_has_a_help_text() {
         "receipt",
         "ledger",
         "explain",
+        "replay",
+        "eval",
         "backfill",
         "corrections",
         "pin",
@@ -444,4 +446,106 @@ fn a_receipt_verifies_with_the_public_key_alone_and_each_failure_has_its_code() 
         assert_eq!((answered, &error["error"]["name"]), (code, &Value::from(name)), "{error}");
     }
     assert!(Path::new(&place.path("r.json")).exists() && !place.path(".local").exists());
+}
+
+#[test]
+fn senders_are_pinned_listed_and_taken_back_without_a_running_gateway() {
+    let place = Place::new();
+    let (code, pinned) = place.json(&["pin", "sender", "Ann@Example.com", "push"]);
+    assert_eq!(
+        (code, &pinned["address"], &pinned["changed"]),
+        (0, &"ann@example.com".into(), &true.into()),
+        "{pinned}"
+    );
+    assert_eq!(place.json(&["pin", "sender", "ann@example.com", "push"]).1["changed"], false);
+    for (args, code) in [
+        (&["pin", "sender", "nobody", "push"][..], 65),
+        (&["pin", "sender", "a@example.com", "loud"], 64),
+        (&["pin", "remove", "b@example.com"], 65),
+        (&["corrections", "undo", "1-pin-0000"], 65),
+        // Sent is read by the gateway's own connection.
+        (&["backfill", "--sent"], 69),
+        (&["backfill", "--sent", "--last", "3"], 64),
+    ] {
+        assert_eq!(place.run(args).status.code(), Some(code), "{args:?}");
+    }
+    let text = String::from_utf8(place.run(&["pin", "list"]).stdout).unwrap();
+    assert!(text.contains("ann@example.com") && text.contains("push"), "{text}");
+    let (_, removed) = place.json(&["pin", "remove", "ann@example.com"]);
+    assert_eq!(removed["lane"], Value::Null);
+    let (_, made) = place.json(&["corrections", "list"]);
+    let ids: Vec<&str> = made["corrections"].as_array().unwrap().iter().map(|r| r["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 2, "{made}");
+    assert_eq!(place.json(&["corrections", "undo", ids[1]]).0, 0);
+    assert_eq!(place.json(&["pin", "list"]).1["pins"][0]["lane"], "push");
+}
+
+#[test]
+fn a_replay_takes_thresholds_by_name_and_refuses_what_breaks_an_invariant() {
+    let place = Place::new();
+    std::fs::write(place.path("r.toml"), "[rule]\npush_urgency = 0.85\ninfo_urgency = 0.4\n").unwrap();
+    let (code, replayed) = place.json(&["replay", "--rule", "r.toml", "--set", "push_urgency=0.8"]);
+    assert_eq!((code, &replayed["traces"], &replayed["moved"]), (0, &0.into(), &0.into()), "{replayed}");
+    assert_eq!(replayed["thresholds"]["push_urgency"], 0.8);
+    assert_eq!(replayed["thresholds"]["info_urgency"], 0.4);
+    assert!(String::from_utf8_lossy(&place.run(&["replay"]).stdout).starts_with("0 of 0 decisions would move"));
+    for (args, code) in [
+        (&["replay", "--set", "push_urgncy=0.8"][..], 65),
+        (&["replay", "--set", "confidence_min=0"], 65),
+        (&["replay", "--set", "push_urgency"], 64),
+        (&["replay", "--rule", "none.toml"], 66),
+    ] {
+        assert_eq!(place.run(args).status.code(), Some(code), "{args:?}");
+    }
+    let (code, review) = place.json(&["explain", "--canary"]);
+    assert_eq!((code, &review["found"]), (0, &0.into()));
+}
+
+#[test]
+fn an_evaluation_is_compared_twins_are_judged_and_floors_decide_the_exit_code() {
+    let place = Place::new();
+    let item = |id: &str, lane: &str, text: &str, more: &str| {
+        format!(
+            r#"{{"id":"{id}","lane":"{lane}","from":"Ann <ann@example.com>","to":"mina@example.org","subject":"note","date":"Wed, 04 Nov 2026 10:00:00 +0100","text":"{text}"{more}}}"#
+        )
+    };
+    let urgent = "URGENT: the server is down, call me back immediately, by 11:00 today at the latest.";
+    let set = [
+        item("a", "push", urgent, ""),
+        item(
+            "ab",
+            "queue",
+            "Thank you for the notes of last week.",
+            r#","twin":"a","change":"negated","expect":"not push""#,
+        ),
+        item("ac", "push", "Thank you for the notes.", r#","twin":"a","change":"html","expect":"same""#),
+    ];
+    std::fs::write(place.path("set.jsonl"), set.join("\n")).unwrap();
+    let (code, old) = place.json(&["eval", "--set", "set.jsonl"]);
+    assert_eq!((code, &old["twins_broken"], &old["twins_moved"]), (0, &1.into(), &Value::Null), "{old}");
+    assert_eq!(old["twins"]["broken"][0]["id"], "ac");
+    for name in ["tokens", "cost", "latency_us", "confusion", "languages", "lanes"] {
+        assert!(!old[name].is_null(), "{name}");
+    }
+    std::fs::write(place.path("old.json"), old.to_string()).unwrap();
+    let changed = [set[0].replace(urgent, "No rush at all."), set[1].clone(), set[2].clone()];
+    std::fs::write(place.path("set.jsonl"), changed.join("\n")).unwrap();
+    let args = ["eval", "--set", "set.jsonl", "--compare", "old.json"];
+    let (code, new) = place.json(&args);
+    assert_eq!((code, &new["flips_broken"]), (0, &1.into()), "a flip alone moves no exit code: {new}");
+    assert_eq!(
+        (&new["compared"]["flips"][0]["id"], &new["compared"]["flips"][0]["old"]),
+        (&"a".into(), &"push".into())
+    );
+    std::fs::write(place.path("f.toml"), "flips_broken = 0\ntwins_broken = 1\n").unwrap();
+    let output = place.run(&[&args[..], &["--floors", "f.toml"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(65), "{text}");
+    assert!(text.contains("flip: a push to") && text.contains("floor: flips_broken is 1"), "{text}");
+    // Without the comparison the floor was not measured, which isn't kept either.
+    assert_eq!(place.run(&["eval", "--set", "set.jsonl", "--floors", "f.toml"]).status.code(), Some(65));
+    std::fs::write(place.path("old.json"), "{}").unwrap();
+    assert_eq!(place.run(&args).status.code(), Some(65));
+    assert_eq!(place.run(&["eval", "--compare", "none.json"]).status.code(), Some(66));
+    assert_eq!(place.run(&["eval", "--delta"]).status.code(), Some(64));
 }

@@ -45,11 +45,14 @@ pub(super) fn run(globals: &Globals, command: CorrectionsCommand) -> Outcome {
                 account,
                 show::text(&c["from"]),
                 show::text(&c["to"]),
-                show::text(&c["message_id"]),
+                match &c["address"] {
+                    Value::Null => show::text(&c["message_id"]),
+                    address => format!("pin of {}", show::text(address)),
+                },
             ]
         };
         let rows: Vec<Vec<String>> = list.iter().map(row).collect();
-        show::table(&["ID", "TIME", "ACCOUNT", "FROM", "TO", "MESSAGE-ID"], &rows)
+        show::table(&["ID", "TIME", "ACCOUNT", "FROM", "TO", "WHAT"], &rows)
     });
     Ok(())
 }

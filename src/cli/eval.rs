@@ -4,8 +4,11 @@
 //! stops the run with its line. Doesn't know: what models are asked
 //! ([`models`] does).
 
+mod compare;
+mod delta;
 pub(super) mod item;
 mod report;
+mod twins;
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +22,10 @@ use crate::perceive;
 
 mod models;
 
+pub use compare::{Comparison, Delta, Erosion, Flip, FlipKind};
 pub use models::ModelRun;
 pub use report::{Floors, LaneReport, Report, Scored};
+pub use twins::{Broken, Moved, Tally, Twins};
 
 /// The set that is measured where none is named.
 pub const DEFAULT_SET: &str = "eval/gate.jsonl";
@@ -74,14 +79,28 @@ pub(super) struct EvalArgs {
     /// Least and most values that the report must keep (exit code 65 otherwise)
     #[arg(long, value_name = "FILE.toml")]
     floors: Option<PathBuf>,
+    /// Compare with an earlier --json report: changed lanes and eroding
+    /// margins. Changes alone don't move the exit code; the floors
+    /// flips_broken, flips and margins_eroded do
+    #[arg(long, value_name = "OLD.json", conflicts_with = "delta")]
+    compare: Option<PathBuf>,
+    #[command(flatten)]
+    delta: delta::DeltaArgs,
 }
 
 /// Runs the verb; needs a configuration for models only.
 pub(super) fn command(globals: &Globals, args: &EvalArgs) -> Outcome {
-    let report = match &args.scorer {
+    if args.delta.delta {
+        return delta::command(globals, &args.set, &args.delta, args.floors.as_deref());
+    }
+    let mut report = match &args.scorer {
         Scorer::Offline => run(&args.set, globals.json, args.floors.as_deref()).map_err(failure)?,
         Scorer::Chain | Scorer::Model(_) => models::measure(globals, args)?,
     };
+    if let Some(old) = &args.compare {
+        let comparison = compare::compare(old, &report).map_err(failure)?;
+        report.compared(comparison);
+    }
     super::exit::say(&report.output().to_string());
     if report.passed() {
         return Ok(());
@@ -100,6 +119,9 @@ pub(super) fn failure(e: EvalError) -> Failure {
         EvalError::Item { .. } => (Exit::Data, "item"),
         EvalError::Empty(_) => (Exit::Data, "empty"),
         EvalError::Floors { .. } => (Exit::Data, "floors_file"),
+        EvalError::Old { .. } => (Exit::Data, "old_report"),
+        EvalError::History { .. } => (Exit::Data, "history"),
+        EvalError::Unmatched(_) => (Exit::Data, "unmatched"),
     };
     Failure::new(exit, name, e)
 }
@@ -128,6 +150,25 @@ pub enum EvalError {
     /// The set holds nothing.
     #[error("{} holds no items", .0.display())]
     Empty(PathBuf),
+    /// The earlier report is none.
+    #[error("{}: no report of `tollgate --json eval`: {reason}", path.display())]
+    Old {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The history is none.
+    #[error("{}: {reason}", path.display())]
+    History {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Honest and hostile mail could not be matched as the delta needs it.
+    #[error("{0}")]
+    Unmatched(String),
     /// The floors could not be read.
     #[error("{}: {reason}", path.display())]
     Floors {
@@ -146,11 +187,20 @@ pub fn run(set: &Path, json: bool, floors: Option<&Path>) -> Result<Report, Eval
         Some(path) => Some(read_floors(path)?),
         None => None,
     };
+    let items = items(set)?;
     let mut scored = Vec::new();
-    for (line, item) in items(set)? {
-        scored.push(score(&item).map_err(|reason| EvalError::Item { path: set.to_owned(), line, reason })?);
+    for (line, item) in &items {
+        scored.push(score(item).map_err(|reason| EvalError::Item { path: set.to_owned(), line: *line, reason })?);
     }
-    Ok(Report::new(set.display().to_string(), scored, floors, json))
+    let all: Vec<&item::Item> = items.iter().map(|(_, item)| item).collect();
+    let twins = twins::judge(&all, &scored).map_err(|(n, reason)| EvalError::Item {
+        path: set.to_owned(),
+        line: items[n].0,
+        reason,
+    })?;
+    let mut report = Report::new(set.display().to_string(), scored, floors, json);
+    report.paired(twins);
+    Ok(report)
 }
 
 /// The items of a set, each with its line.

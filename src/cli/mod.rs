@@ -28,6 +28,7 @@ mod key;
 mod ledger;
 mod pin;
 mod receipt;
+mod replay;
 mod secrets;
 mod serve;
 mod show;
@@ -115,7 +116,10 @@ enum Command {
     Identity(identity::IdentityCommand),
     /// Say why a message is in its lane
     Explain(explain::ExplainArgs),
-    /// Put mail from before Tollgate into lanes
+    /// Say what would move if the stored decisions were made now, or under
+    /// other thresholds; nothing moves
+    Replay(replay::ReplayArgs),
+    /// Put mail from before Tollgate into lanes, or read Sent for whom you know
     Backfill(backfill::BackfillArgs),
     /// What people corrected and pinned
     #[command(subcommand)]
@@ -124,7 +128,7 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Make the offline scorer's weights from labelled mail
     Train(train::TrainArgs),
-    /// The PIN of the approval page
+    /// The PIN of the approval page, and senders whose lane you decide
     #[command(subcommand)]
     Pin(pin::PinCommand),
     /// The passkeys that may approve
@@ -166,6 +170,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Ledger(command)) => ledger::run(globals, command),
         Some(Command::Identity(command)) => identity::run(globals, command),
         Some(Command::Explain(args)) => explain::run(globals, args),
+        Some(Command::Replay(args)) => replay::run(globals, args),
         Some(Command::Backfill(args)) => backfill::run(globals, args),
         Some(Command::Corrections(command)) => corrections::run(globals, command),
         Some(Command::Eval(args)) => eval::command(globals, &args),

@@ -7,14 +7,17 @@
 //! know: approval, which takes the web page and the PIN.
 
 mod execute;
+mod perception;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::account::{AccountsError, Role};
 use crate::floor::ledger::LedgerError;
+use crate::lane::Lane;
 use crate::outbox::{HoldError, RevokeError};
 use crate::store::StoreError;
 use crate::web::passkey::PasskeyError;
@@ -29,7 +32,7 @@ pub const SOCKET: &str = "control.sock";
 pub const CONSOLE: &str = "console";
 
 /// What can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Make a key: `{key, id, account, role, name}`; the key is shown once.
@@ -175,6 +178,49 @@ pub enum Request {
     Face {
         /// The account's address.
         account: String,
+    },
+    /// Read the provider's Sent for whom the person wrote to: as
+    /// [`crate::gateway::history::Look`].
+    SentRead {
+        /// The account's address.
+        account: String,
+    },
+    /// Pin an address's mail to a lane: `{account, address, lane, changed}`.
+    PinSender {
+        /// The account's address.
+        account: String,
+        /// The sender's.
+        address: String,
+        /// The lane.
+        lane: Lane,
+    },
+    /// The pinned addresses: `{pins: [{account, address, lane}]}`.
+    PinList {
+        /// Only this account's.
+        account: Option<String>,
+    },
+    /// Take an address's pin away: as `PinSender`, without a lane.
+    PinRemove {
+        /// The account's address.
+        account: String,
+        /// The sender's.
+        address: String,
+    },
+    /// What the rule makes of the stored traces now: as
+    /// [`crate::gateway::replay::Replayed`].
+    Replay {
+        /// Only this account's.
+        account: Option<String>,
+        /// Thresholds that differ from the configured ones, by their names.
+        thresholds: BTreeMap<String, f64>,
+    },
+    /// Decisions in which a sure scorer was against what is known: `{found,
+    /// canary: […]}`, the newest first.
+    Canary {
+        /// Only this account's.
+        account: Option<String>,
+        /// At most so many.
+        last: usize,
     },
     /// Take a correction back: `{undone}`.
     CorrectionsUndo {

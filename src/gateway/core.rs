@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use crate::account::{AccountId, Accounts, AccountsError, demo};
 use crate::config::{Config, Provider, private};
 use crate::floor::identity::to_text;
+use crate::gateway::history::Look;
 use crate::outbox::{IdentityError, Outbox};
 use crate::store::redb::RedbStore;
 use crate::store::{BoxFuture, Store, StoreError};
@@ -62,6 +63,10 @@ pub type UndoFn = Arc<dyn Fn(AccountId, String) -> BoxFuture<'static, Result<(),
 /// The decision of the message that a mailbox shows under a UID to people.
 pub type LocateFn = Arc<dyn Fn(&AccountId, &str, u32) -> Result<Option<String>, StoreError> + Send + Sync>;
 
+/// Looks through an account's Sent for whom the person wrote to. The flag: only
+/// where the provider can be used now and Sent wasn't read before.
+pub type SentReadFn = Arc<dyn Fn(AccountId, bool) -> BoxFuture<'static, Result<Option<Look>, String>> + Send + Sync>;
+
 /// Serves the IMAP face to the operator, reading only, until one of both ends.
 pub type FaceFn = Arc<dyn Fn(AccountId, UnixStream) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -91,6 +96,8 @@ pub struct Core {
     pub face: Arc<OnceLock<FaceFn>>,
     /// Set like `backfill`.
     pub mirror: Arc<OnceLock<MirrorFn>>,
+    /// Set like `backfill`.
+    pub sent_read: Arc<OnceLock<SentReadFn>>,
 }
 
 impl std::fmt::Debug for Core {
@@ -119,6 +126,7 @@ impl Core {
             locate: Arc::default(),
             face: Arc::default(),
             mirror: Arc::default(),
+            sent_read: Arc::default(),
         };
         core.publish()?;
         Ok(core)

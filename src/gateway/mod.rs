@@ -7,11 +7,13 @@
 mod arrivals;
 pub mod control;
 pub mod core;
+pub mod history;
 mod listen;
 mod notices;
 mod notify;
 mod outbox_view;
 mod removal;
+pub mod replay;
 mod reports;
 pub mod scoring;
 mod sent;
@@ -172,6 +174,7 @@ impl Gateway {
             core.outbox.set_embedded_submission(loopback(p.smtp_addr()));
         }
         connect(&core, &mirrors, provider.as_ref());
+        history::connect(&core, &mirrors);
         core.outbox.set_executor(imap::deletion::executor(&mirrors));
         tasks.spawn(core.outbox.clone().run(stopped.clone()));
         tasks.spawn(supervised("control", control::serve(core.clone(), stopped.clone())));

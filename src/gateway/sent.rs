@@ -456,7 +456,7 @@ async fn stream(lease: &mut Lease, file: std::fs::File, length: u64) -> Result<(
 }
 
 /// Gives the connection back with nothing selected, or closes it.
-async fn leave(mut lease: Lease) {
+pub(super) async fn leave(mut lease: Lease) {
     if lease.capabilities().has("UNSELECT") && lease.briefly(b"UNSELECT").await.is_ok_and(|o| o.ok().is_ok()) {
         lease.give_back();
     }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use crate::account::AccountId;
 use crate::lane::trace::Trace;
-use crate::lane::{Lane, stamp};
+use crate::lane::{Lane, Signal, stamp};
 use crate::store::{StoreError, Table, from_json, get_json, read};
 
 use super::lanes::Place;
 use super::mirror::{Message, OpError, State};
 use super::perceiving::{decide, decision_id, lanes_of, now, show};
-use super::plan::Plan;
+use super::plan::{Bump, Plan};
 use super::rows::{self, MessageRow, ViewId};
 use super::uid::{UpstreamUid, ViewUid};
 use super::view::{Audience, Entry, Source};
@@ -45,6 +45,9 @@ pub struct Correction {
     pub decision: Option<String>,
     /// Message-ID, where known.
     pub message_id: Option<String>,
+    /// The address whose pin was changed; none where a message was corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 /// Key of a correction: account, time, UID in the provider's INBOX and a
@@ -178,10 +181,16 @@ impl Watcher {
             uidvalidity: state.uidvalidity,
             decision: old.decision.clone(),
             message_id: old.message_id.clone(),
+            address: None,
         };
         plan.json(Table::Correction, self.free_key(uid)?, &correction)?;
         let Some(lane) = lane else { return Ok(row) };
         if let Some(mut trace) = self.decision(old.decision.as_deref())? {
+            // A forged From neither teaches nor pins anything.
+            if let Some(from) = trace.from.clone().filter(|_| !trace.context.authentication.is_bad()) {
+                let campaign = trace.signals.has(Signal::Campaign);
+                plan.bump(Bump { address: from, change: Box::new(move |r| r.saw_drag(lane, campaign)) });
+            }
             trace.decision = decision_id()?;
             trace.time = now();
             trace.context.correction = Some(lane);
@@ -239,8 +248,13 @@ impl Watcher {
         if later {
             return Err(OpError::Cannot("the message was corrected again later: take that back first".into()));
         }
-        let stamp = self.decision(correction.decision.as_deref())?.map(|t| stamp::render(&t));
+        let before = self.decision(correction.decision.as_deref())?;
+        let stamp = before.as_ref().map(stamp::render);
         let mut plan = Plan::new(&self.mirror.account);
+        let from = before.filter(|t| !t.context.authentication.is_bad()).and_then(|t| t.from);
+        if let (Some(address), Some(lane)) = (from, correction.to) {
+            plan.bump(Bump { address, change: Box::new(move |r| r.took_back(lane)) });
+        }
         {
             let state = self.mirror.state();
             let lanes = lanes_of(&state)?;

@@ -421,6 +421,11 @@ impl Mirror {
         self.changed.subscribe()
     }
 
+    /// Durable state.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
     /// Whether the provider can be used.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.health.subscribe()

@@ -30,6 +30,7 @@ pub mod pass;
 pub mod patient;
 pub mod pending;
 pub mod perceiving;
+pub mod pins;
 pub mod plan;
 pub mod pool;
 pub mod rows;

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::lane::trace::Trace;
 use crate::lane::{Context, stamp};
 use crate::perceive::{self, CorrespondentRecord, PerceiveInput};
-use crate::store::{Table, get_json, read};
+use crate::store::{StoreError, Table, get_json, read};
 
 use super::lanes::{LaneMap, Place};
 use super::measured;
@@ -52,10 +52,11 @@ pub fn trace(mirror: &Mirror, arrived: &Arrived, octets: &[u8]) -> Result<Trace,
         None => Context::default(),
         Some(sender) => {
             let key = rows::correspondent_key(&mirror.account, &sender.address.canonical());
-            let record: Option<CorrespondentRecord> =
-                read(&*mirror.store, |r| get_json(r, Table::Correspondent, &key))?;
-            let context = record.map_or_else(Context::default, |r| Context::from_history(&r));
-            context.with_names_like(&mirror.names(), &sender)
+            let (record, scanned) = read::<_, StoreError>(&*mirror.store, |r| {
+                let record: Option<CorrespondentRecord> = get_json(r, Table::Correspondent, &key)?;
+                Ok((record, rows::sent_was_read(r, &mirror.account)?))
+            })?;
+            Context::of_sender(record.as_ref(), scanned, &mirror.names(), &sender)
         }
     };
     let input = PerceiveInput {

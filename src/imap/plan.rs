@@ -12,6 +12,8 @@ use crate::perceive::CorrespondentRecord;
 use crate::store::{StoreError, Table, get_json, put_json, write};
 
 use super::mirror::{Local, Message, Mirror, OpError, State};
+use super::perceiving::now;
+use super::pins;
 use super::rows::{self, ViewId, ViewRow};
 use super::uid::{UpstreamUid, ViewUid};
 use super::view::{Entry, Source};
@@ -162,7 +164,11 @@ impl Plan {
                 let key = rows::correspondent_key(&account, &bump.address);
                 let stored = get_json(w, Table::Correspondent, &key)?;
                 let mut record = stored.unwrap_or_else(|| CorrespondentRecord::new(&bump.address));
+                let pinned = record.pinned;
                 (bump.change)(&mut record);
+                if record.pinned != pinned {
+                    pins::note(w, &account, &bump.address, (pinned, record.pinned), now())?;
+                }
                 put_json(w, Table::Correspondent, &key, &record)?;
                 records.push(record);
             }

@@ -144,6 +144,30 @@ pub struct MirrorRow {
     pub uidvalidity: u32,
 }
 
+/// What is stored of the look through an account's Sent, in [`Table::Meta`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SentRead {
+    /// When, Unix seconds.
+    pub time: i64,
+    /// The mailbox.
+    pub mailbox: String,
+    /// Messages that were read.
+    pub read: u32,
+    /// Enough was read for somebody who isn't in it to count as absent.
+    pub enough: bool,
+}
+
+/// Key of [`SentRead`].
+pub fn sent_read_key(account: &AccountId) -> Vec<u8> {
+    format!("sentread\0{account}").into_bytes()
+}
+
+/// Whether Sent was looked through, so that who isn't known is absent.
+pub fn sent_was_read(r: &dyn Reader, account: &AccountId) -> Result<bool, StoreError> {
+    let row: Option<SentRead> = get_json(r, Table::Meta, &sent_read_key(account))?;
+    Ok(row.is_some_and(|row| row.enough))
+}
+
 /// Prefix of every key of an account. Addresses hold no NUL.
 pub fn account_prefix(account: &AccountId) -> Vec<u8> {
     let mut key = account.as_str().as_bytes().to_vec();
@@ -194,7 +218,7 @@ pub fn entry_key(account: &AccountId, view: ViewId, uid: ViewUid) -> Vec<u8> {
 
 /// Key in [`Table::Decision`].
 pub fn decision_key(account: &AccountId, id: &str) -> Vec<u8> {
-    format!("{account}\0{id}").into_bytes()
+    crate::store::decision_key(account.as_str(), id)
 }
 
 /// Key in [`Table::DecisionIndex`] from a Message-ID to decision ids.

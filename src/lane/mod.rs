@@ -4,6 +4,7 @@
 //! to its lane. Doesn't know: where the numbers come from.
 
 mod context;
+mod corroboration;
 mod features;
 pub mod rule;
 mod signal;
@@ -15,6 +16,7 @@ pub mod unstamp;
 use serde::{Deserialize, Serialize};
 
 pub use context::{Authentication, Context, Correspondence, History, KnownName};
+pub use corroboration::corroboration;
 pub use features::{FeatureError, Features};
 pub use signal::{SIGNALS, Signal, Signals};
 pub use thresholds::Thresholds;

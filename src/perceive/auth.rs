@@ -72,19 +72,44 @@ struct Outcome {
     properties: Vec<(String, String)>,
 }
 
+/// Fields that providers write between their Authentication-Results: Fastmail
+/// the first, iCloud the others.
+const BETWEEN: [&str; 3] = ["X-ME-Authentication-Results", "X-DMARC-Info", "X-DMARC-Policy"];
+
+/// Whether a configured name is this authserv-id: exactly, or by `*.` and the
+/// domain that the provider's many servers share.
+fn is_authserv(configured: &str, id: &str) -> bool {
+    match configured.strip_prefix("*.") {
+        None => configured.eq_ignore_ascii_case(id),
+        Some(domain) => {
+            let host = id.len().checked_sub(domain.len() + 1).filter(|n| *n > 0);
+            host.and_then(|n| Some((id.get(n..=n)?, id.get(n + 1..)?)))
+                .is_some_and(|(dot, rest)| dot == "." && rest.eq_ignore_ascii_case(domain))
+        }
+    }
+}
+
 /// The provider's verdict on the sender's domain.
 pub(super) fn authentication(fields: &Fields<'_>, authserv: &[String], sender: Option<&Sender>) -> Authentication {
     let trusted = |value: &str| {
         let id = strip_comments(value);
         let id = id.split(';').next().unwrap_or_default().split_whitespace().next().unwrap_or_default().to_owned();
-        !id.is_empty() && authserv.iter().any(|a| a.eq_ignore_ascii_case(&id))
+        !id.is_empty() && authserv.iter().any(|a| is_authserv(a, &id))
     };
-    let run = fields.first_run("Authentication-Results", trusted);
+    let run = fields.first_run("Authentication-Results", &BETWEEN, trusted);
     if run.is_empty() {
         return Authentication::Unavailable;
     }
     let Some(sender) = sender else { return Authentication::NotAligned };
-    let outcomes: Vec<Outcome> = run.iter().flat_map(|v| outcomes(v)).collect();
+    // A method counts in the topmost field that has it: where nothing of the
+    // provider's stands below the run, the sender's own fields may begin.
+    let mut seen: Vec<Outcome> = Vec::new();
+    for field in &run {
+        let new: Vec<Outcome> =
+            outcomes(field).into_iter().filter(|o| !seen.iter().any(|s| s.method == o.method)).collect();
+        seen.extend(new);
+    }
+    let outcomes = seen;
     judge(&outcomes, &sender.address.domain)
 }
 

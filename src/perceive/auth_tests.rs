@@ -97,3 +97,52 @@ fn an_imitation_of_the_own_domain_is_spoofed() {
     assert!(!by("tollgate.example.net") && !by("tollgate.net"));
     assert!(!by("tollgate.example") && !by("mail.tollgate.example") && !by("gatekeeper.example"));
 }
+
+fn auth_of(authserv: &[&str], fields: &str) -> Authentication {
+    let m = format!("{fields}From: Ana <ana@example.com>\r\n\r\n");
+    let f = Fields::new(m.as_bytes());
+    let names: Vec<String> = authserv.iter().map(|a| (*a).to_owned()).collect();
+    authentication(&f, &names, f.sender().as_ref())
+}
+
+#[test]
+fn one_field_for_each_method_is_read_as_one_result() {
+    // As iCloud writes them, its own fields in between.
+    let ids = ["dmarc.icloud.com", "dkim-verifier.icloud.com", "spf.icloud.com"];
+    let fields = |dmarc: &str, d: &str| {
+        format!(
+            "Authentication-Results: bimi.icloud.com; bimi=none\r\n\
+             Authentication-Results: dmarc.icloud.com; dmarc={dmarc} header.from=example.com\r\n\
+             X-DMARC-Info: pass=none; dmarc-policy=(nopolicy); s=u0; d=u0\r\nX-DMARC-Policy: none\r\n\
+             Authentication-Results: dkim-verifier.icloud.com;\r\n dkim=pass (1024-bit key) header.d={d}\r\n\
+             Authentication-Results: spf.icloud.com; spf=none smtp.mailfrom=x@example.net\r\n"
+        )
+    };
+    assert_eq!(auth_of(&ids, &fields("pass", "example.net")), Authentication::Authenticated);
+    assert_eq!(auth_of(&ids, &fields("none", "example.com")), Authentication::Authenticated);
+    assert_eq!(auth_of(&ids, &fields("none", "example.net")), Authentication::NotAligned);
+    assert_eq!(auth_of(&ids, &fields("fail", "example.com")), Authentication::Failed);
+}
+
+#[test]
+fn a_method_that_a_sender_repeats_right_below_is_not_believed() {
+    let forged = "Authentication-Results: mx.example.org; dmarc=pass header.from=example.com; dkim=pass header.d=example.com\r\n";
+    let own = "Authentication-Results: mx.example.org; dkim=none; dmarc=none header.from=example.com\r\n";
+    assert_eq!(auth(&format!("{own}{forged}")), Authentication::NotAligned);
+}
+
+#[test]
+fn a_star_stands_for_the_hosts_of_one_provider_alone() {
+    let fields = |id: &str| {
+        format!(
+            "Authentication-Results: {id}; x-csa=none\r\nX-ME-Authentication-Results: {id}; x-vs=clean\r\n\
+             Authentication-Results: {id};\r\n dmarc=pass header.from=example.com\r\n"
+        )
+    };
+    let of = |id: &str| auth_of(&["*.messagingengine.com"], &fields(id));
+    assert_eq!(of("phl-mx-04.messagingengine.com"), Authentication::Authenticated);
+    for other in ["messagingengine.com", "evilmessagingengine.com", "mx.messagingengine.com.example.net", "m\u{fc}.com"]
+    {
+        assert_eq!(of(other), Authentication::Unavailable, "{other}");
+    }
+}

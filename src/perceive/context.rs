@@ -15,6 +15,9 @@ pub const MAX_NAMES: usize = 8;
 /// Reply times kept for the median.
 pub const MAX_REPLY_TIMES: usize = 32;
 
+/// Campaigns of one address that a person drags to silent before it is pinned.
+pub const DRAGS_TO_PIN: u32 = 2;
+
 /// What is known of one address, as stored by its canonical form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -75,6 +78,45 @@ impl CorrespondentRecord {
         }
     }
 
+    /// The person dragged a message from the address to `lane`. Dragging its
+    /// campaigns to silent, [`DRAGS_TO_PIN`] times more than anything of it
+    /// elsewhere, pins it there.
+    pub fn saw_drag(&mut self, lane: Lane, campaign: bool) {
+        self.saw_correction(lane);
+        let of = |silent: bool| self.corrections.iter().filter(move |(l, _)| (*l == Lane::Silent) == silent);
+        let (silent, other) = (of(true).map(|c| c.1).sum::<u32>(), of(false).map(|c| c.1).sum::<u32>());
+        if campaign && lane == Lane::Silent && silent >= other.saturating_add(DRAGS_TO_PIN) {
+            self.pinned = Some(Lane::Silent);
+        }
+    }
+
+    /// A correction to `lane` was taken back.
+    pub fn took_back(&mut self, lane: Lane) {
+        if let Some((_, n)) = self.corrections.iter_mut().find(|(l, _)| *l == lane) {
+            *n = n.saturating_sub(1);
+        }
+        self.corrections.retain(|(_, n)| *n > 0);
+    }
+
+    /// What a look through Sent counted. A count never falls and is never
+    /// added to what was counted as it happened, so that a second look, or
+    /// mail that is known already, changes nothing.
+    pub fn saw_sent_before(&mut self, counted: &SentBefore) {
+        self.sent_to = self.sent_to.max(counted.sent_to);
+        self.replied = self.replied.max(counted.replied);
+        for at in [counted.first, counted.last] {
+            if at > 0 {
+                self.seen_at(at);
+            }
+        }
+        counted.names.iter().for_each(|name| self.named(name));
+    }
+
+    /// Nothing was exchanged: there may be a pin, or corrections.
+    fn is_blank(&self) -> bool {
+        self.sent_to == 0 && self.replied == 0 && self.received == 0
+    }
+
     fn seen_at(&mut self, at: i64) {
         if self.first_seen == 0 || at < self.first_seen {
             self.first_seen = at;
@@ -100,6 +142,21 @@ impl CorrespondentRecord {
     }
 }
 
+/// What was sent to one address before, as Sent shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SentBefore {
+    /// Messages to it.
+    pub sent_to: u32,
+    /// Those that answer something.
+    pub replied: u32,
+    /// The first and the last of them, Unix seconds; 0 where unknown.
+    pub first: i64,
+    /// See `first`.
+    pub last: i64,
+    /// The names that it was written to under.
+    pub names: Vec<String>,
+}
+
 impl Context {
     /// The context of a sender with a record.
     pub fn from_history(record: &CorrespondentRecord) -> Context {
@@ -122,10 +179,27 @@ impl Context {
     /// absent where everything was `scanned`, else unavailable.
     pub fn looked_up(record: Option<&CorrespondentRecord>, scanned: bool) -> Context {
         match record {
+            Some(record) if record.is_blank() => {
+                // A pin or a correction is no exchange.
+                let history = if scanned { History::Absent } else { History::Unavailable };
+                Context { history, ..Context::from_history(record) }
+            }
             Some(record) => Context::from_history(record),
             None if scanned => Context { history: History::Absent, ..Context::default() },
             None => Context::default(),
         }
+    }
+
+    /// The context of a message's sender, for a gateway and for measuring
+    /// alike: the record of its very address, and the people who are known by
+    /// the name that it shows.
+    pub fn of_sender(
+        record: Option<&CorrespondentRecord>,
+        scanned: bool,
+        known: &KnownNames,
+        sender: &Sender,
+    ) -> Context {
+        Context::looked_up(record, scanned).with_names_like(known, sender)
     }
 
     /// Adds the people of an index who carry the sender's display name.
@@ -206,6 +280,44 @@ mod tests {
     fn absence_needs_a_look() {
         assert_eq!(Context::looked_up(None, false).history, History::Unavailable);
         assert_eq!(Context::looked_up(None, true).history, History::Absent);
+    }
+
+    #[test]
+    fn two_drags_of_a_campaign_pin_its_address_and_of_nothing_else() {
+        let mut r = CorrespondentRecord::new("shop@example.net");
+        r.saw_drag(Lane::Silent, true);
+        assert_eq!(r.pinned, None);
+        r.saw_drag(Lane::Queue, true);
+        r.saw_drag(Lane::Silent, true);
+        assert_eq!(r.pinned, None, "back and forth is one wish");
+        r.took_back(Lane::Queue);
+        r.saw_drag(Lane::Silent, true);
+        assert_eq!((r.pinned, r.corrections.as_slice()), (Some(Lane::Silent), &[(Lane::Silent, 3)][..]));
+        let mut person = CorrespondentRecord::new("ann@example.net");
+        (0..5).for_each(|_| person.saw_drag(Lane::Silent, false));
+        assert_eq!(person.pinned, None);
+    }
+
+    #[test]
+    fn a_pin_alone_is_no_history() {
+        let record = CorrespondentRecord { pinned: Some(Lane::Push), ..CorrespondentRecord::new("a@example.net") };
+        let unseen = Context::looked_up(Some(&record), false);
+        assert_eq!((unseen.history, unseen.pinned), (History::Unavailable, Some(Lane::Push)));
+        assert_eq!(Context::looked_up(Some(&record), true).history, History::Absent);
+    }
+
+    #[test]
+    fn a_second_look_through_sent_changes_nothing() {
+        let mut r = CorrespondentRecord::new("a@example.net");
+        r.saw_sent(500, true, None);
+        let names = vec!["Ana".to_owned()];
+        let counted = SentBefore { sent_to: 3, replied: 0, first: 100, last: 400, names };
+        r.saw_sent_before(&counted);
+        let once = r.clone();
+        r.saw_sent_before(&counted);
+        assert_eq!(r, once);
+        assert_eq!((r.sent_to, r.replied, r.first_seen, r.last_seen), (3, 1, 100, 500));
+        assert_eq!(r.names, ["Ana"]);
     }
 
     #[test]

@@ -48,13 +48,14 @@ impl<'a> Fields<'a> {
     }
 
     /// The first run of adjacent fields of this name that belong together.
-    pub(super) fn first_run(&self, name: &str, belongs: impl Fn(&str) -> bool) -> Vec<String> {
+    /// Fields of `between` don't end it: providers write some of their own there.
+    pub(super) fn first_run(&self, name: &str, between: &[&str], belongs: impl Fn(&str) -> bool) -> Vec<String> {
         let mut run = Vec::new();
         for f in &self.spans.fields {
             let value = if f.is(self.octets, name) { Some(eight_bit(&f.unfolded(self.octets))) } else { None };
             match value.filter(|v| belongs(v)) {
                 Some(v) => run.push(v),
-                None if run.is_empty() => {}
+                None if run.is_empty() || between.iter().any(|b| f.is(self.octets, b)) => {}
                 None => break,
             }
         }

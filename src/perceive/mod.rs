@@ -21,6 +21,7 @@ mod offline;
 mod parts;
 pub mod prompt;
 mod quote;
+mod sent;
 mod signals;
 mod steering;
 mod text;
@@ -44,8 +45,9 @@ use signals::{Asked, Evidence, Facts};
 use time::Clock;
 
 pub(crate) use auth::skeleton;
-pub use context::{CorrespondentRecord, KnownNames};
+pub use context::{CorrespondentRecord, KnownNames, SentBefore};
 pub use offline::OFFLINE_VERSION;
+pub use sent::{SentHeader, sent_header};
 pub use written::{Written, written};
 
 /// Octets of a message that are read at most, from its start.

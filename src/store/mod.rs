@@ -85,6 +85,11 @@ pub const SCHEMA: u64 = 1;
 /// Key of the schema version in [`Table::Meta`], a JSON number.
 pub const SCHEMA_KEY: &[u8] = b"schema";
 
+/// Key of a decision's trace in [`Table::Decision`]. Addresses hold no NUL.
+pub fn decision_key(account: &str, id: &str) -> Vec<u8> {
+    [account.as_bytes(), b"\0", id.as_bytes()].concat()
+}
+
 /// Why the store could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

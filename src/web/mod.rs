@@ -21,6 +21,7 @@
 mod acts;
 mod approvers;
 mod batch;
+mod decision;
 pub(crate) mod facts;
 mod forms;
 pub mod gate;
@@ -139,6 +140,7 @@ pub fn router_at(services: Arc<Services>, site: Site) -> Router {
         .route("/sign-out", post(acts::sign_out))
         .route("/", get(views::held))
         .route("/history", get(views::history))
+        .route("/decision/{id}", get(decision::page))
         .route("/held/{id}", get(views::message))
         .route("/held/{id}/raw", get(views::raw))
         .route("/held/{id}/receipt", get(views::receipt))

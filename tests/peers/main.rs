@@ -11,6 +11,7 @@ mod accounts;
 mod agents;
 mod clients;
 mod filing;
+mod history;
 mod lanes;
 mod limits;
 mod login;

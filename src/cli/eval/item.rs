@@ -44,6 +44,18 @@ pub(in crate::cli) struct Item {
     /// The account's time zone where it isn't the one of `date`.
     #[serde(default)]
     timezone: Option<String>,
+    /// The item that this one is a twin of.
+    #[serde(default)]
+    pub(in crate::cli) twin: Option<String>,
+    /// What was changed in a twin.
+    #[serde(default)]
+    pub(in crate::cli) change: Option<String>,
+    /// What must hold for a twin's lane.
+    #[serde(default)]
+    pub(in crate::cli) expect: Option<String>,
+    /// The kind of attack, or of honest mail beside attacks.
+    #[serde(default)]
+    pub(in crate::cli) stratum: Option<String>,
     #[serde(default)]
     pub(in crate::cli) lang: Option<String>,
 }
@@ -180,6 +192,13 @@ impl Item {
             (None, Some(html)) => m.push_str(&part("html", html)),
             (text, None) => m.push_str(&part("plain", text.as_deref().unwrap_or_default())),
         }
+    }
+}
+
+impl Item {
+    /// The authserv-ids that the item names.
+    pub(super) fn authserv(&self) -> Vec<String> {
+        self.authserv.as_ref().map_or_else(Vec::new, OneOrMany::all)
     }
 }
 

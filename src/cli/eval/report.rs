@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::Comparison;
 use super::item::Item;
 use super::models::ModelRun;
+use super::twins::Twins;
 use crate::lane::trace::Trace;
-use crate::lane::{Features, LANES, Lane, Signals};
+use crate::lane::{Features, LANES, Lane, Signals, Thresholds};
 
 /// One item with its decision.
 #[derive(Debug, Clone, Serialize)]
@@ -37,9 +39,32 @@ pub struct Scored {
     labelled_language: Option<String>,
     #[serde(skip)]
     micros: u64,
+    /// What the item cost, in millionths.
+    #[serde(skip)]
+    cost_micros: u64,
 }
 
 impl Scored {
+    /// A decision without a message, for tests of what is made of decisions.
+    #[cfg(test)]
+    pub(super) fn bare(id: &str, lane: &str, got: &str, branch: &str, features: Features) -> Scored {
+        Scored {
+            id: id.to_owned(),
+            lane: lane.to_owned(),
+            got: got.to_owned(),
+            branch: branch.to_owned(),
+            guards: Vec::new(),
+            features,
+            signals: Signals::NONE,
+            reason: String::new(),
+            deadline: None,
+            language: None,
+            labelled_language: None,
+            micros: 0,
+            cost_micros: 0,
+        }
+    }
+
     pub(super) fn new(item: &Item, trace: &Trace, micros: u64) -> Scored {
         Scored {
             id: item.id.clone(),
@@ -54,6 +79,7 @@ impl Scored {
             language: trace.read.language.clone(),
             labelled_language: item.lang.clone(),
             micros,
+            cost_micros: trace.scorers.iter().filter_map(|s| s.cost_micros).sum(),
         }
     }
 }
@@ -89,6 +115,16 @@ pub struct Floors {
     pub wanted_hidden: Option<f64>,
     /// At most, as a count.
     pub noise_pushed: Option<f64>,
+    /// At most, as a count; takes a set with twins.
+    pub twins_broken: Option<f64>,
+    /// At most, as a count; takes a set with attacks and their clean twins.
+    pub twins_moved: Option<f64>,
+    /// At most, as a count; takes `--compare`.
+    pub flips: Option<f64>,
+    /// At most, as a count; takes `--compare`.
+    pub flips_broken: Option<f64>,
+    /// At most, as a count; takes `--compare`.
+    pub margins_eroded: Option<f64>,
 }
 
 /// What a set says.
@@ -125,12 +161,41 @@ pub struct Report {
     pub calibration_error: f64,
     /// Median and 95th percentile of the time for one item, microseconds.
     pub latency_us: (u64, u64),
+    /// Tokens that models read and wrote; none are offline.
+    pub tokens: u64,
+    /// What models cost, in units of the price table; nothing offline.
+    pub cost: f64,
+    /// The thresholds that decided.
+    pub thresholds: Thresholds,
+    /// Twins that don't keep what was said of them; none without such twins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins_broken: Option<usize>,
+    /// Attacks that gained on their clean twins; none without attacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins_moved: Option<usize>,
+    /// What twins show; none in a set without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins: Option<Twins>,
+    /// Items whose lane changed; none without `--compare`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flips: Option<usize>,
+    /// Those that were right and are wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flips_broken: Option<usize>,
+    /// Items that came close to another lane; none without `--compare`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margins_eroded: Option<usize>,
+    /// This run against an earlier one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Comparison>,
     /// Floors that don't hold, in words.
     pub broken_floors: Vec<String>,
     /// Every item.
     pub items: Vec<Scored>,
     #[serde(skip)]
     json: bool,
+    #[serde(skip)]
+    floors: Floors,
 }
 
 fn share(part: usize, whole: usize) -> Option<f64> {
@@ -176,6 +241,17 @@ impl Report {
             languages: languages(&items),
             calibration_error: calibration(&items),
             latency_us: latency(&items),
+            tokens: 0,
+            cost: items.iter().map(|i| i.cost_micros).sum::<u64>() as f64 / 1e6,
+            thresholds: Thresholds::default(),
+            twins_broken: None,
+            twins_moved: None,
+            twins: None,
+            flips: None,
+            flips_broken: None,
+            margins_eroded: None,
+            compared: None,
+            floors: floors.unwrap_or_default(),
             broken_floors: Vec::new(),
             set,
             lanes,
@@ -183,7 +259,7 @@ impl Report {
             items,
             json,
         };
-        report.broken_floors = floors.map_or_else(Vec::new, |f| f.broken(&report));
+        report.weigh();
         report
     }
 
@@ -207,6 +283,28 @@ impl Report {
                 format!("{} of {asked} items fell back to the offline scorer: this measures no model", run.fell_back)
             }
         })
+    }
+
+    fn weigh(&mut self) {
+        self.broken_floors = self.floors.broken(self);
+    }
+
+    /// Takes in what twins show.
+    pub(super) fn paired(&mut self, twins: Option<Twins>) {
+        let of = |all: &BTreeMap<String, super::Tally>, failed: usize| (!all.is_empty()).then_some(failed);
+        self.twins_broken = twins.as_ref().and_then(|t| of(&t.changes, t.broken.len()));
+        self.twins_moved = twins.as_ref().and_then(|t| of(&t.attacks, t.moved.len()));
+        self.twins = twins;
+        self.weigh();
+    }
+
+    /// Takes in a comparison with an earlier report.
+    pub(super) fn compared(&mut self, comparison: Comparison) {
+        self.flips = Some(comparison.flips.len());
+        self.flips_broken = Some(comparison.flips_broken);
+        self.margins_eroded = Some(comparison.eroding.len());
+        self.compared = Some(comparison);
+        self.weigh();
     }
 
     /// Whether every floor holds, and the numbers are those of what was asked for.
@@ -242,13 +340,16 @@ impl Report {
         )?;
         writeln!(
             out,
-            "urgent_hidden {}  wanted_hidden {}  noise_pushed {}  calibration_error {:.3}  latency {} µs (95 %: {} µs)",
+            "urgent_hidden {}  wanted_hidden {}  noise_pushed {}  calibration_error {:.3}  latency {} µs (95 %: {} µs)  \
+             tokens {}  cost {:.4}",
             self.urgent_hidden,
             self.wanted_hidden,
             self.noise_pushed,
             self.calibration_error,
             self.latency_us.0,
-            self.latency_us.1
+            self.latency_us.1,
+            self.tokens,
+            self.cost
         )?;
         if let Some(m) = &self.models {
             writeln!(
@@ -302,6 +403,12 @@ impl Report {
                 i.signals.names().join(" "),
                 i.reason
             )?;
+        }
+        if let Some(twins) = &self.twins {
+            twins.text(out)?;
+        }
+        if let Some(comparison) = &self.compared {
+            comparison.text(out)?;
         }
         for floor in &self.broken_floors {
             writeln!(out, "floor: {floor}")?;
@@ -382,6 +489,23 @@ impl Floors {
         ] {
             if let Some(most) = most.filter(|m| value as f64 > *m) {
                 out.push(format!("{name} is {value}, must be at most {most}"));
+            }
+        }
+        for (name, most, value) in [
+            ("twins_broken", self.twins_broken, r.twins_broken),
+            ("twins_moved", self.twins_moved, r.twins_moved),
+            ("flips", self.flips, r.flips),
+            ("flips_broken", self.flips_broken, r.flips_broken),
+            ("margins_eroded", self.margins_eroded, r.margins_eroded),
+        ] {
+            match (most, value) {
+                (Some(most), Some(value)) if value as f64 > most => {
+                    out.push(format!("{name} is {value}, must be at most {most}"));
+                }
+                // A floor under nothing would hold whatever happens. What
+                // comes later weighs again.
+                (Some(most), None) => out.push(format!("{name} was not measured, must be at most {most}")),
+                (Some(_) | None, _) => {}
             }
         }
         out

@@ -11,8 +11,8 @@ pub(super) struct Servers {
     pub(super) imap_user: String,
     pub(super) smtp: Endpoint,
     pub(super) smtp_user: String,
-    /// The authserv-id that the provider writes, where it is known.
-    pub(super) authserv: Option<&'static str>,
+    /// The authserv-ids that the provider writes (RFC 8601), where they are known.
+    pub(super) authserv: &'static [&'static str],
     /// What the provider calls the password that is needed.
     pub(super) password_name: &'static str,
     /// What to look at when the login is refused.
@@ -23,7 +23,7 @@ struct Known {
     imap: Option<&'static str>,
     smtp: Option<&'static str>,
     smtp_tls: TlsMode,
-    authserv: Option<&'static str>,
+    authserv: &'static [&'static str],
     password_name: &'static str,
     hint: &'static str,
 }
@@ -34,7 +34,7 @@ fn known(preset: Preset) -> Known {
             imap: Some("imap.gmail.com"),
             smtp: Some("smtp.gmail.com"),
             smtp_tls: TlsMode::Implicit,
-            authserv: Some("mx.google.com"),
+            authserv: &["mx.google.com"],
             password_name: "App password",
             hint: "Google takes an app password here, not the account's own; making one takes 2-step verification.",
         },
@@ -42,7 +42,8 @@ fn known(preset: Preset) -> Known {
             imap: Some("imap.fastmail.com"),
             smtp: Some("smtp.fastmail.com"),
             smtp_tls: TlsMode::Implicit,
-            authserv: None,
+            // Each of its servers writes its own name.
+            authserv: &["*.messagingengine.com"],
             password_name: "App password",
             hint: "Fastmail takes an app password with access to mail (IMAP and SMTP), not the account's own.",
         },
@@ -50,7 +51,8 @@ fn known(preset: Preset) -> Known {
             imap: Some("imap.mail.me.com"),
             smtp: Some("smtp.mail.me.com"),
             smtp_tls: TlsMode::StartTls,
-            authserv: None,
+            // One field for each method.
+            authserv: &["dmarc.icloud.com", "dkim-verifier.icloud.com", "spf.icloud.com"],
             password_name: "App-specific password",
             hint: "iCloud takes an app-specific password; if the user name is refused, try another with --imap-user.",
         },
@@ -58,7 +60,7 @@ fn known(preset: Preset) -> Known {
             imap: None,
             smtp: None,
             smtp_tls: TlsMode::Implicit,
-            authserv: None,
+            authserv: &[],
             password_name: "Password",
             hint: "Some providers take an app password here, or a user name other than the address (--imap-user, --smtp-user).",
         },
@@ -102,4 +104,17 @@ pub(super) fn servers(args: &InitArgs, address: &Address) -> Result<Servers, Fai
         password_name: known.password_name,
         hint: known.hint,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_known_provider_says_whose_results_are_believed() {
+        for preset in [Preset::Gmail, Preset::Fastmail, Preset::Icloud] {
+            assert!(!known(preset).authserv.is_empty(), "{preset:?}");
+        }
+        assert!(known(Preset::Generic).authserv.is_empty());
+    }
 }

@@ -73,8 +73,11 @@ pub(super) fn configuration(
     text += &format!("password_file = {}\n", quoted(&name));
     text += &format!("timezone = {}\n", quoted(&timezone(args)));
     match servers.authserv {
-        Some(id) => text += &format!("authserv = [{}]\n", quoted(id)),
-        None => {
+        [_, ..] => {
+            let ids: Vec<String> = servers.authserv.iter().map(|id| quoted(id)).collect();
+            text += &format!("authserv = [{}]\n", ids.join(", "));
+        }
+        [] => {
             text += "# The authserv-id of your provider, if you know it; see Authentication-Results in your mail.\nauthserv = []\n"
         }
     }

@@ -6,14 +6,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{CONSOLE, ControlError, Request, Which};
+use super::{CONSOLE, ControlError, Request, Which, perception};
 use crate::account::grants::VERBS;
 use crate::account::{AccountId, AccountsError, Change, Grant, GrantError, Grants, KeyId, Role, Verb};
 use crate::config::AccountConfig;
 use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
 use crate::gateway::core::{BackfillRequest, Core};
-use crate::imap::{measured, rows};
+use crate::imap::{measured, pins, rows};
 use crate::lane::trace::Trace;
 use crate::outbox::{Hold, HoldId};
 use crate::store::{self, Reader, StoreError, Table, Writer};
@@ -70,6 +70,15 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         // It takes the connection that it came on.
         Request::Face { .. } => Err(ControlError::NotRunning("doctor")),
         Request::CorrectionsList => corrections(core),
+        Request::SentRead { account } => perception::sent_read(core, &account).await,
+        Request::PinSender { account, address, lane } => perception::pin(core, &account, &address, Some(lane)).await,
+        Request::PinList { account } => perception::pins(core, account.as_deref()),
+        Request::PinRemove { account, address } => perception::pin(core, &account, &address, None).await,
+        Request::Replay { account, thresholds } => perception::replay(core, account.as_deref(), &thresholds).await,
+        Request::Canary { account, last } => perception::canary(core, account.as_deref(), last).await,
+        Request::CorrectionsUndo { account, id } if pins::is_pin(&id) => {
+            perception::undo_pin(core, &account, &id).await
+        }
         Request::CorrectionsUndo { account, id } => {
             let account = account_of(core, &account)?;
             let undo = core.undo.get().ok_or(ControlError::NotRunning("corrections undo"))?;
@@ -85,6 +94,9 @@ pub(super) fn account_of(core: &Core, text: &str) -> Result<AccountId, ControlEr
 
 async fn key_add(core: &Core, account: &str, role: Role, name: &str) -> Result<Value, ControlError> {
     let account = account_of(core, account)?;
+    if role == Role::Agent {
+        perception::before_the_first_agent(core, &account).await;
+    }
     let text = zeroize::Zeroizing::new(core.accounts.add_key(&account, role, name).await?);
     let info = core.accounts.key_info(&text).ok_or_else(|| ControlError::Failed("the new key is gone".to_owned()))?;
     let role_name = match role {
@@ -380,6 +392,6 @@ fn each(
     }
 }
 
-fn to_value(value: &impl serde::Serialize) -> Result<Value, ControlError> {
+pub(super) fn to_value(value: &impl serde::Serialize) -> Result<Value, ControlError> {
     serde_json::to_value(value).map_err(|e| ControlError::Failed(e.to_string()))
 }

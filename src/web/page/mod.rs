@@ -7,6 +7,7 @@
 pub(super) mod approvers;
 mod ask;
 pub(super) mod batch;
+pub(super) mod decision;
 mod deletion;
 pub(super) mod list;
 pub(super) mod message;
@@ -54,6 +55,7 @@ enum Here {
     History,
     Approvers,
     Message,
+    Decision,
 }
 
 impl Frame<'_> {

@@ -1,6 +1,7 @@
 //! The pages over the wire, with a real outbox and store.
 
 mod batches;
+mod decisions;
 mod guards;
 mod house;
 mod links;
