@@ -1,11 +1,15 @@
 //! How long a decision takes. `cargo bench` only; nothing here is asserted.
 
 use divan::{Bencher, black_box};
+use tollgate::account::AccountId;
+use tollgate::gateway::replay::replay;
 use tollgate::lane::rule::{Inputs, decide};
 use tollgate::lane::trace::Trace;
 use tollgate::lane::{Context, Features, Signals, Thresholds};
 use tollgate::mail::address::Address;
 use tollgate::perceive::{AccountFacts, PerceiveInput, perceive, warm};
+use tollgate::store::redb::RedbStore;
+use tollgate::store::{StoreError, Table, decision_key, put_json, write};
 
 /// Wednesday, 4 November 2026, 10:00 in Berlin.
 const NOW: i64 = 1_793_782_800;
@@ -83,4 +87,27 @@ fn replay_of_100_000_traces(bencher: Bencher<'_, '_>) {
     let trace = read(&message(ENGLISH, 1024), &account(), &Thresholds::default());
     let thresholds = Thresholds::default();
     bencher.bench(|| (0..TRACES).filter(|_| black_box(&trace).replay(&thresholds) == trace.verdict).count());
+}
+
+/// From the store, as `tollgate replay` reads them.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn replay_of_100_000_stored_traces(bencher: Bencher<'_, '_>) {
+    const AT_ONCE: usize = 10_000;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RedbStore::open(folder.path()).expect("an empty store");
+    let owner = AccountId::of(&account().addresses[0]);
+    let trace = read(&message(ENGLISH, 1024), &account(), &Thresholds::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for batch in 0..TRACES / AT_ONCE {
+        let (trace, owner) = (trace.clone(), owner.clone());
+        let rows = write(&store, move |w| {
+            (0..AT_ONCE).try_for_each(|n| {
+                let key = decision_key(owner.as_str(), &format!("{:016x}", batch * AT_ONCE + n));
+                put_json(w, Table::Decision, &key, &trace)
+            })
+        });
+        runtime.block_on(rows).map_err(|e: StoreError| e.to_string()).expect("stored traces");
+    }
+    let thresholds = Thresholds { push_urgency: 0.8, ..Thresholds::default() };
+    bencher.bench_local(|| replay(&store, std::slice::from_ref(&owner), &thresholds).map(|r| r.traces));
 }

@@ -70,7 +70,7 @@ fn sent_tells_whom_the_person_knows_and_nothing_that_an_agent_wrote() {
     for change in ["file@Archive=allow", "file@Archive=default"] {
         world.gateway.tollgate(&["key", "grant", id, change]).ok();
         let refused = world.gateway.tollgate(&args);
-        assert!(refused.text().contains("can't be told from what you wrote"), "{change}: {}", refused.text());
+        assert!(refused.stderr.contains("can't be told from what you wrote"), "{change}: {}", refused.stderr);
     }
 }
 
@@ -105,11 +105,11 @@ fn two_drags_of_one_sender_s_campaigns_pin_it_as_the_person_s_act() {
     let mut session = world.person(keys);
     let mut campaign = |n: usize| {
         let fields = format!(
-            "From: Shop <news@shop.example.com>\r\nTo: {}\r\nSubject: Sale {n}, save 20 %\r\nPrecedence: bulk\r\n\
+            "From: Shop <news@shop.example.com>\r\nTo: {}\r\nSubject: The form {n}\r\nPrecedence: bulk\r\n\
              List-Unsubscribe: <https://shop.example.com/u>\r\n",
             keys.address
         );
-        let mail = with_fields(&fields, "Only this week: 20 % off. Could you answer our survey by Friday, please?");
+        let mail = with_fields(&fields, "Please send us the signed form by Friday 5 pm. Can you do that?");
         world.dovecot.deliver("alice", "news@shop.example.com", &mail.octets);
         let (mailbox, uid) = world.lane_of(&mut session, &mail.id);
         if mailbox != "Lanes/Silent" {

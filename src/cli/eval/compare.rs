@@ -388,10 +388,10 @@ mod tests {
     #[test]
     fn the_distance_to_push_is_what_lacks_most() {
         let t = Thresholds::default();
-        let f = Features::new(0.60, 0.0, 0.5, 0.69).unwrap();
+        let f = Features::new(0.42, 0.0, 0.5, 0.69).unwrap();
         let m = margins("otherwise", f, &t);
         assert_eq!((m[1].feature, m[1].threshold), ("confidence", "push_confidence"));
-        assert!((m[1].distance - 0.10).abs() < 1e-9);
+        assert!((m[1].distance - 0.08).abs() < 1e-9);
         assert!(margins("pin", f, &t).is_empty() && margins("code", f, &t).is_empty());
     }
 }

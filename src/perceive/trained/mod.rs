@@ -68,6 +68,9 @@ pub(super) fn warm() {
     LazyLock::force(&SHIPPED);
 }
 
+/// What remains possible whatever the words are.
+const DOUBT: f64 = 0.002;
+
 /// How much worse it is to miss a push than to see one too many.
 const MISSED: f64 = 1.25;
 
@@ -104,7 +107,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     let mut odds = weights.odds(&evidence);
     odds[0] *= if is_out_of_time(case) { MISSED * OUT_OF_TIME } else { MISSED };
     let whole: f64 = odds.iter().sum();
-    odds = odds.map(|p| p / whole);
+    odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
     order.sort_by(|a, b| odds[*b].total_cmp(&odds[*a]));
     let pieces = weights.explain(case, &evidence, order[0], order[1]);
