@@ -108,7 +108,7 @@ pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
 
 /// Odds from which on words of asking in a record are its formulas. In marketing
 /// they stand: what asks is never silent.
-const FORMULAS_AT: f64 = 0.90;
+const FORMULAS_AT: f64 = 0.80;
 /// Odds from which on mail without any bulk mark is a campaign by its words.
 const CAMPAIGN_AT: f64 = 0.80;
 

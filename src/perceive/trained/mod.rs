@@ -71,9 +71,6 @@ pub(super) fn warm() {
 /// What remains possible whatever the words are.
 const DOUBT: f64 = 0.002;
 
-/// How much worse it is to miss a push than to see one too many.
-const MISSED: f64 = 1.25;
-
 /// Factor on the odds of push where the time that is named is over or far off.
 const OUT_OF_TIME: f64 = 0.005;
 /// Hours ahead from which on a time is far off.
@@ -105,7 +102,9 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     };
     let evidence = Evidence::of(case);
     let mut odds = weights.odds(&evidence);
-    odds[0] *= if is_out_of_time(case) { MISSED * OUT_OF_TIME } else { MISSED };
+    if is_out_of_time(case) {
+        odds[0] *= OUT_OF_TIME;
+    }
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
