@@ -39,6 +39,8 @@ const OCTETS: usize = 4096;
 const HOLDS: usize = 10_000;
 /// Holds that are made at a time.
 const AT_A_TIME: usize = 250;
+/// Holds of a page.
+const PAGE: usize = 200;
 /// How often a list is asked for.
 const LISTS: usize = 10;
 
@@ -133,14 +135,22 @@ fn listing() {
     fill(&gateway);
     gateway.start();
     let browser = gateway.approver(demo::ADDRESS, demo::PIN);
-    let count = gateway.json(&["held", "list"])["holds"].as_array().map_or(0, Vec::len);
-    println!("listing {count} holds (median and worst of {LISTS}):");
-    let (median, worst) = fastest(|| assert_eq!(browser.get("/").status, 200));
-    println!("  the page:    {median:.1?}, {worst:.1?}");
-    let (median, worst) = fastest(|| drop(gateway.tollgate(&["held", "list"]).ok()));
-    println!("  `held list`: {median:.1?}, {worst:.1?}");
-    let (median, worst) = fastest(|| drop(gateway.tollgate(&["--version"]).ok()));
-    println!("  (a process alone: {median:.1?}, {worst:.1?})");
+    let all = gateway.json(&["held", "list", "--limit", "0"]);
+    let holds = all["holds"].as_array().expect("a list");
+    println!("with {} holds waiting (median and worst of {LISTS}):", holds.len());
+    let one = format!("/held/{}", holds[holds.len() - 1]["id"].as_str().expect("an id"));
+    for (what, path) in [("the list", "/"), ("the history", "/history"), ("a batch", "/batch"), ("a message", &one)] {
+        let (median, worst) = fastest(|| assert_eq!(browser.get(path).status, 200));
+        println!("  {what}: {median:.1?}, {worst:.1?}");
+    }
+    for (what, arguments) in [
+        ("`held list`", &["held", "list"][..]),
+        ("all of it", &["held", "list", "--limit", "0"]),
+        ("a process alone", &["--version"]),
+    ] {
+        let (median, worst) = fastest(|| drop(gateway.tollgate(arguments).ok()));
+        println!("  {what}: {median:.1?}, {worst:.1?}");
+    }
 }
 
 /// Holds as many as the list shows, before the gateway starts.
@@ -184,6 +194,8 @@ fn fill(gateway: &Gateway) {
         }
         println!("{HOLDS} holds made in {:.1?}", began.elapsed());
         let (median, worst) = fastest(|| assert_eq!(outbox.list(&account).unwrap().len(), HOLDS));
-        println!("listing {HOLDS} holds in the process: {median:.1?}, {worst:.1?}");
+        println!("reading {HOLDS} holds in the process: {median:.1?}, {worst:.1?}");
+        let (median, worst) = fastest(|| assert_eq!(outbox.pending(&account, PAGE).unwrap().holds.len(), PAGE));
+        println!("the newest {PAGE} of them: {median:.1?}, {worst:.1?}");
     });
 }

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::config::{AccountConfig, Config, Provider};
 use crate::mail::address::Address;
-use crate::store::{self, Store, StoreError, Table};
+use crate::store::{self, Reader, Store, StoreError, Table, Writer};
 
 pub mod demo;
 pub mod grants;
@@ -231,6 +231,46 @@ impl Live {
     }
 }
 
+/// A key that is revoked in memory already. While this lives, nothing else
+/// writes the record of a key.
+#[derive(Debug)]
+pub struct Revoking<'a> {
+    record: KeyRecord,
+    _writing: tokio::sync::MutexGuard<'a, ()>,
+}
+
+impl Revoking<'_> {
+    /// What is known of the key.
+    pub fn info(&self) -> &KeyInfo {
+        &self.record.info
+    }
+
+    /// The row to be written.
+    pub fn row(&self) -> RevokedRow {
+        RevokedRow(self.record.clone())
+    }
+}
+
+/// The row of a revoked key.
+#[derive(Debug, Clone)]
+pub struct RevokedRow(KeyRecord);
+
+impl RevokedRow {
+    /// Writes it; whether the key wasn't revoked in the store before.
+    pub fn write(&self, w: &mut dyn Writer) -> Result<bool, StoreError> {
+        let first = !is_revoked_in(w, &self.0.info.id)?;
+        store::put_json(w, Table::Key, self.0.info.id.as_str().as_bytes(), &self.0)?;
+        Ok(first)
+    }
+}
+
+/// Whether a key is revoked as the store has it; a key that the store doesn't
+/// know is not.
+pub fn is_revoked_in(r: &(impl Reader + ?Sized), id: &KeyId) -> Result<bool, StoreError> {
+    let record: Option<KeyRecord> = store::get_json(r, Table::Key, id.as_str().as_bytes())?;
+    Ok(record.is_some_and(|r| r.info.revoked_at.is_some()))
+}
+
 /// The configured accounts and their keys.
 ///
 /// The keys are read once and kept; this process is the store's only writer.
@@ -413,21 +453,27 @@ impl Accounts {
         list
     }
 
-    /// Revokes a key: its sessions are told and new ones are refused before
-    /// anything is written, so a failing disk doesn't keep a key alive. The
-    /// caller writes the ledger entry and freezes the key's holds. Revoking
-    /// twice keeps the first time.
+    /// Revokes a key that nothing was submitted with. What was is
+    /// [`crate::outbox::Outbox::revoke_key`]'s matter.
     pub async fn revoke(&self, id: &KeyId) -> Result<KeyInfo, AccountsError> {
+        let revoking = self.revoking(id).await?;
+        self.persist(&revoking.record).await?;
+        Ok(revoking.record.info)
+    }
+
+    /// Begins to revoke a key: its sessions are told and new ones are refused
+    /// before anything is written, so a failing disk doesn't keep a key alive.
+    /// The caller writes [`Revoking::row`] in the transaction that ends what
+    /// the key has waiting. Revoking twice keeps the first time.
+    pub async fn revoking(&self, id: &KeyId) -> Result<Revoking<'_>, AccountsError> {
         {
             let mut keys = self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             let live = keys.get_mut(id).ok_or_else(|| AccountsError::NoKey(id.to_string()))?;
             live.record.info.revoked_at.get_or_insert_with(now);
             live.revoked.send_replace(true);
         }
-        let _writing = self.writing.lock().await;
-        let record = self.record(id)?;
-        self.persist(&record).await?;
-        Ok(record.info)
+        let writing = self.writing.lock().await;
+        Ok(Revoking { record: self.record(id)?, _writing: writing })
     }
 
     /// Changes an agent key's grants; all of the changes or none. Open

@@ -14,6 +14,9 @@ use super::{Globals, gate, show};
 use crate::config::private;
 use crate::gateway::control::Request;
 
+/// Holds of one account that are listed unless it is said how many.
+const DEFAULT_LIMIT: usize = 1000;
+
 /// Verbs of held mail.
 #[derive(Debug, Subcommand)]
 pub(super) enum HeldCommand {
@@ -25,6 +28,9 @@ pub(super) enum HeldCommand {
         /// Also what was sent, denied, expired or withdrawn
         #[arg(long)]
         all: bool,
+        /// At most so many of each account, the newest; 0: all
+        #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
+        limit: usize,
     },
     /// Show one held message's envelope and state
     Show {
@@ -59,8 +65,9 @@ pub(super) enum HeldCommand {
 pub(super) fn run(globals: &Globals, command: HeldCommand) -> Outcome {
     let config = globals.load()?;
     match command {
-        HeldCommand::List { account, all } => {
-            let answer = gate::ask(config, Request::HeldList { account, all })?;
+        HeldCommand::List { account, all, limit } => {
+            let limit = (limit > 0).then_some(limit);
+            let answer = gate::ask(config, Request::HeldList { account, all, limit })?;
             super::print(globals, &answer, listed);
         }
         HeldCommand::Show { id, message: None } => {
@@ -112,7 +119,11 @@ fn listed(answer: &Value) -> String {
             vec![show::text(&h["id"]), show::text(&h["state"]), at, show::text(&h["to"]), show::text(&h["subject"])]
         })
         .collect();
-    show::table(&["ID", "STATE", "HELD", "TO", "SUBJECT"], &rows)
+    let table = show::table(&["ID", "STATE", "HELD", "TO", "SUBJECT"], &rows);
+    match answer["more"].as_u64().unwrap_or_default() {
+        0 => table,
+        more => format!("{table}\nand {more} older ones (--limit 0 lists all)"),
+    }
 }
 
 fn shown(hold: &Value) -> String {

@@ -16,7 +16,7 @@ pub const DEFAULT_MAX_RECIPIENTS: usize = 100;
 /// Default of `[limits] agent_bytes_per_day` (200 MiB).
 const DEFAULT_AGENT_BYTES_PER_DAY: u64 = 200 * 1024 * 1024;
 /// Default of `[limits] agent_commands_per_minute`.
-const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 60_000;
+const DEFAULT_AGENT_COMMANDS_PER_MINUTE: u64 = 600;
 /// Default of `[limits] max_holds`.
 pub const DEFAULT_MAX_HOLDS: usize = 10_000;
 /// Default of `[limits] max_held_bytes_per_key` (200 MiB).

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::{AccountsError, Role};
 use crate::floor::ledger::LedgerError;
 use crate::lane::Lane;
-use crate::outbox::HoldError;
+use crate::outbox::{HoldError, RevokeError};
 use crate::store::StoreError;
 use crate::web::passkey::PasskeyError;
 use crate::web::pin::PinError;
@@ -66,12 +66,16 @@ pub enum Request {
         /// Each `VERB[@MAILBOX]=VALUE`; all of them are made or none.
         changes: Vec<String>,
     },
-    /// The holds: `{holds: […]}`, each as in `HeldShow`.
+    /// The holds: `{holds: […], more}`, each as in `HeldShow`.
     HeldList {
         /// Only this account's.
         account: Option<String>,
         /// Also those that were decided.
         all: bool,
+        /// Of each account only the newest so many; `more` counts the others
+        /// that wait.
+        #[serde(default)]
+        limit: Option<usize>,
     },
     /// One hold.
     HeldShow {
@@ -333,6 +337,15 @@ pub enum ControlError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<RevokeError> for ControlError {
+    fn from(error: RevokeError) -> ControlError {
+        match error {
+            RevokeError::Accounts(e) => e.into(),
+            RevokeError::Hold(e) => e.into(),
+        }
+    }
 }
 
 impl ControlError {

@@ -12,6 +12,7 @@ mod listen;
 mod notices;
 mod notify;
 mod outbox_view;
+mod removal;
 pub mod replay;
 mod reports;
 mod sent;

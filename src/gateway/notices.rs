@@ -37,6 +37,8 @@ const COMPARE_EVERY: Duration = Duration::from_secs(30);
 const GATHER: Duration = Duration::from_millis(20);
 /// And at most, however long the last one took.
 const MOST_GATHER: Duration = Duration::from_secs(2);
+/// Of how many of the newest holds that ended something is told.
+const ENDED_LOOKED_AT: usize = 2000;
 /// Recipients of one message that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
 /// Messages that a notice names.
@@ -108,7 +110,7 @@ async fn any<F: Future + Unpin>(mut all: Vec<F>) {
 }
 
 async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -> Result<(), OpError> {
-    let holds = core.outbox.list(account).map_err(|e| OpError::Store(e.to_string()))?;
+    let holds = core.outbox.recent(account, ENDED_LOOKED_AT).map_err(|e| OpError::Store(e.to_string()))?;
     notices(core, account, mirror, url, &holds).await?;
     let host = &core.config.hostname;
     let live = live_keys(core, account);
@@ -122,7 +124,7 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         post(mirror, reports::row(hold, host, url, now())).await?;
         see(core, account, &name, &Announced::default()).await?;
     }
-    let rows = outbox_view::wanted(&holds, &live);
+    let rows = outbox_view::wanted(&holds, &live, host);
     let names = rows.iter().map(|r| r.name.clone()).collect();
     // The new state first: at no time does a submission seem to be gone.
     for row in rows {
@@ -292,15 +294,20 @@ fn wait(core: &Core, name: &str, holds: &[&Hold], links: &[String]) -> LocalRow 
 }
 
 fn unknown(core: &Core, hold: &Hold, name: &str, link: &str) -> LocalRow {
+    let (title, said) = if hold.action.sends() {
+        ("Sent or not?", "It is not known whether this message was sent: the provider did not answer.")
+    } else {
+        ("Removed or not?", "It is not known whether this was carried out: the provider did not answer.")
+    };
     let mut lines = vec![
-        "It is not known whether this message was sent: the provider did not answer.".to_owned(),
-        "Look at the page before anything is sent again.".to_owned(),
+        said.to_owned(),
+        "Look at the page before it is tried again.".to_owned(),
         String::new(),
         format!("From key: {}", key_name(core, hold)),
     ];
     lines.extend(about(hold));
     lines.extend([String::new(), link.to_owned()]);
-    let title = format!("Sent or not? {}", subject_of(hold));
+    let title = format!("{title} {}", subject_of(hold));
     row(core, Some(hold), name, &format!("hold.{}", hold.id), &title, &lines)
 }
 

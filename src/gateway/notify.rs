@@ -13,7 +13,6 @@ use tokio::sync::watch;
 
 use super::core::Core;
 use crate::config::{Notify, NotifyUrl};
-use crate::floor::submission::State;
 use crate::outbox::HoldError;
 use crate::upstream::net::{ConnectError, connect};
 
@@ -87,7 +86,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 fn count(core: &Core) -> Result<usize, HoldError> {
     let mut waiting = 0;
     for account in core.accounts.ids() {
-        waiting += core.outbox.list(&account)?.iter().filter(|h| h.state == State::Held).count();
+        waiting += core.outbox.waiting(&account)?;
     }
     Ok(waiting)
 }

@@ -1,11 +1,15 @@
-//! `Tollgate/Outbox`: what an agent's key submitted, and what became of it.
+//! `Tollgate/Outbox`: what an agent's key submitted or asked to remove, and
+//! what became of it.
 //!
 //! Promises: a message there is the submitted octets after a few fields of
-//! ours; a state that changed is a message anew, under a new UID; nothing of
-//! another key. Doesn't know: how it is shown.
+//! ours, or a text of ours that names what was asked; a state that changed is
+//! a message anew, under a new UID; nothing of another key, and nothing that
+//! stands in the messages that were to be removed. Doesn't know: how it is
+//! shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::removal;
 use crate::account::{KeyId, Role};
 use crate::floor::submission::State;
 use crate::imap::lanes::Place;
@@ -24,10 +28,10 @@ const WIDTH: usize = 76;
 const MAX_DETAIL: usize = 500;
 
 /// Everything to show, oldest first.
-pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>) -> Vec<LocalRow> {
+pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>, host: &str) -> Vec<LocalRow> {
     let mut ended: BTreeMap<&KeyId, usize> = BTreeMap::new();
     let mut rows: Vec<LocalRow> = Vec::new();
-    for hold in holds.iter().rev().filter(|h| h.action.sends() && h.role == Role::Agent && live.contains(&h.key)) {
+    for hold in holds.iter().rev().filter(|h| h.role == Role::Agent && live.contains(&h.key)) {
         if hold.state.is_final() {
             let count = ended.entry(&hold.key).or_default();
             *count += 1;
@@ -35,7 +39,7 @@ pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>) -> Vec<LocalRow> {
                 continue;
             }
         }
-        rows.push(row(hold));
+        rows.push(row(hold, host));
     }
     rows.reverse();
     rows
@@ -50,13 +54,16 @@ fn told(state: State) -> &'static str {
     }
 }
 
-fn row(hold: &Hold) -> LocalRow {
+fn row(hold: &Hold, host: &str) -> LocalRow {
     let state = told(hold.state);
     let mut octets = format!("X-Tollgate-Hold: {}\r\nX-Tollgate-State: {state}\r\n", hold.id);
     if hold.state.is_final()
         && let Some(detail) = hold.detail.as_deref().map(str::trim).filter(|d| !d.is_empty())
     {
         octets.push_str(&folded("X-Tollgate-Detail:", detail));
+    }
+    if !hold.action.sends() {
+        octets.push_str(&removal::shown(hold, host, state));
     }
     LocalRow {
         name: format!("{PREFIX}{}/{state}", hold.id),
@@ -65,7 +72,8 @@ fn row(hold: &Hold) -> LocalRow {
         flags: Vec::new(),
         key: Some(hold.key.as_str().to_owned()),
         place: Place::Outbox,
-        body: Some(LocalBody { blob: hold.blob, length: hold.length }),
+        // What is kept of a removal is a list for people.
+        body: hold.action.sends().then_some(LocalBody { blob: hold.blob, length: hold.length }),
     }
 }
 

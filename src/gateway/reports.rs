@@ -1,5 +1,5 @@
 //! Reports of what wasn't sent (RFC 6522 multipart/report, RFC 3464), to
-//! whoever submitted it.
+//! whoever submitted it, and of removals that were not carried out.
 //!
 //! Promises: ASCII; an unknown outcome is never called a failure; an agent's
 //! report has no link. Doesn't know: who reads it; the row names the view.
@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::outbox_view::folded;
+use super::removal;
 use crate::account::{KeyId, Role};
 use crate::floor::submission::State;
 use crate::imap::lanes::Place;
@@ -26,9 +27,7 @@ const MAX_SUBJECT: usize = 200;
 
 /// What is to be told, of each hold once.
 pub(super) fn wanted<'h>(holds: &'h [Hold], live: &BTreeSet<KeyId>, now: i64) -> Vec<&'h Hold> {
-    // A deletion has a list where a message would be reported on.
     let tells = |h: &&Hold| match h.state {
-        _ if !h.action.sends() => false,
         State::Failed | State::Denied | State::Expired => true,
         // A person has the notice that asks about it.
         State::Unknown => h.role == Role::Agent,
@@ -55,10 +54,15 @@ pub(super) fn date(seconds: i64) -> String {
 /// The report as a local message of whoever submitted.
 pub(super) fn row(hold: &Hold, host: &str, url: &str, now: i64) -> LocalRow {
     let key = (hold.role == Role::Agent).then(|| hold.key.as_str().to_owned());
+    // RFC 3464 reports of recipients, and a removal has none.
+    let octets = match hold.action.sends() {
+        true => text(hold, host, key.is_none().then_some(url), now),
+        false => removal::report(hold, host, now),
+    };
     LocalRow {
         name: name(hold),
         date: internaldate(now),
-        octets: text(hold, host, key.is_none().then_some(url), now),
+        octets,
         flags: Vec::new(),
         key,
         place: Place::Inbox,

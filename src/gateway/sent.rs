@@ -9,7 +9,8 @@
 //! The intent is the state `sent` itself: without [`Progress::done`] there is
 //! something left to do. Before it is done, Sent is searched for the
 //! Message-ID, so that an APPEND whose answer a crash swallowed isn't
-//! repeated; without a Message-ID a begun APPEND is never repeated. Before an
+//! repeated; a provider that may still be at work on one gets [`PAUSE`]'s
+//! first to finish it. Without a Message-ID a begun APPEND is never repeated. Before an
 //! APPEND was begun only the very octets count: a Message-ID that another
 //! message had must not keep this one out of Sent.
 
@@ -35,7 +36,7 @@ use crate::imap::uid::UpstreamUid;
 use crate::outbox::{Hold, HoldError, HoldId};
 use crate::smtp::PersonSent;
 use crate::store::blob::BlobId;
-use crate::store::{StoreError, Table, get_json, put_json, read, write};
+use crate::store::{StoreError, Table, failpoint, get_json, put_json, read, write};
 use crate::upstream::imap::{ImapError, Response, Status, Untagged, UntaggedData};
 
 /// Key of the time from which on copies are made, in [`Table::Meta`]: what
@@ -49,6 +50,10 @@ const GIVE_UP: i64 = 7 * 24 * 3600;
 const TRY: Duration = Duration::from_secs(300);
 /// Messages with the same Message-ID that are compared, the newest.
 const MAX_COMPARED: usize = 8;
+/// First octets of a person's message by which its words are remembered.
+const MAX_REMEMBERED: u64 = 256 * 1024;
+/// Names all of this among the failpoints.
+const COPY: &str = "sent-copy";
 /// Octets read from a file at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -73,8 +78,17 @@ enum CopyError {
 
 /// A message whose copy is due.
 struct Due {
+    /// News of the provider bring a try forward up to here.
+    earliest: Instant,
     not_before: Instant,
     pause: Duration,
+}
+
+impl Due {
+    fn after(pause: Duration) -> Due {
+        let at = Instant::now() + pause;
+        Due { earliest: at, not_before: at, pause: PAUSE.0 }
+    }
 }
 
 /// One account's copies, until told to stop.
@@ -92,9 +106,9 @@ pub(super) async fn run(
     let mut look = true;
     loop {
         if look {
-            match desk.scan().await {
+            match failpoint::within(COPY, desk.scan()).await {
                 Ok(found) => {
-                    due.extend(found.into_iter().map(|id| (id, Due { not_before: Instant::now(), pause: PAUSE.0 })));
+                    due.extend(found);
                     look = false;
                 }
                 Err(e) => tracing::error!(account = %desk.account, "copies for Sent: {e}"),
@@ -114,7 +128,7 @@ pub(super) async fn run(
             },
             changed = health.changed() => {
                 if changed.is_err() { return }
-                due.values_mut().for_each(|d| d.not_before = Instant::now());
+                due.values_mut().for_each(|d| d.not_before = d.earliest.max(Instant::now()));
             }
             () = tokio::time::sleep(next) => {}
         }
@@ -136,7 +150,7 @@ struct Desk {
 impl Desk {
     /// Sent messages without a copy; what waits for a message that won't be
     /// sent is dropped on the way.
-    async fn scan(&self) -> Result<Vec<HoldId>, CopyError> {
+    async fn scan(&self) -> Result<Vec<(HoldId, Due)>, CopyError> {
         let time = now();
         let since: i64 = write(&*self.core.store, move |w| {
             let known: Option<i64> = get_json(w, Table::Meta, SINCE)?;
@@ -150,9 +164,16 @@ impl Desk {
         let mut due = Vec::new();
         for hold in holds.iter().filter(|h| h.action.sends() && h.changed_at >= since) {
             match hold.state {
-                State::Sent if !self.progress(&hold.id)?.done => due.push(hold.id.clone()),
+                State::Sent => {
+                    let progress = self.progress(&hold.id)?;
+                    // The provider may not have noticed yet that we were gone.
+                    let pause = if progress.begun { PAUSE.0 } else { Duration::ZERO };
+                    if !progress.done {
+                        due.push((hold.id.clone(), Due::after(pause)));
+                    }
+                }
                 State::Failed | State::Denied | State::Expired | State::Withdrawn => self.drop_parked(hold).await?,
-                State::Sent | State::Held | State::Approved | State::Sending | State::Unknown => {}
+                State::Held | State::Approved | State::Sending | State::Unknown => {}
             }
         }
         Ok(due)
@@ -161,11 +182,11 @@ impl Desk {
     async fn happened(&self, id: &HoldId, state: State, due: &mut BTreeMap<HoldId, Due>) {
         match state {
             State::Sent => {
-                due.insert(id.clone(), Due { not_before: Instant::now(), pause: PAUSE.0 });
+                due.insert(id.clone(), Due::after(Duration::ZERO));
             }
             State::Failed | State::Denied | State::Expired | State::Withdrawn => {
                 let dropped = match self.core.outbox.get(&self.account, id) {
-                    Ok(Some(hold)) => self.drop_parked(&hold).await,
+                    Ok(Some(hold)) => failpoint::within(COPY, self.drop_parked(&hold)).await,
                     Ok(None) => Ok(()),
                     Err(e) => Err(e.into()),
                 };
@@ -181,7 +202,8 @@ impl Desk {
         let ready: Vec<HoldId> =
             due.iter().filter(|(_, d)| d.not_before <= Instant::now()).map(|(id, _)| id.clone()).collect();
         for id in ready {
-            let tried = tokio::time::timeout(TRY, self.one(&id)).await.unwrap_or(Err(CopyError::Late));
+            let tried = tokio::time::timeout(TRY, failpoint::within(COPY, self.one(&id))).await;
+            let tried = tried.unwrap_or(Err(CopyError::Late));
             match tried {
                 Ok(true) => {
                     due.remove(&id);
@@ -220,6 +242,7 @@ impl Desk {
             if hold.role == Role::Person {
                 let to: Vec<String> = hold.envelope.forward_paths.iter().map(|p| p.as_str().to_owned()).collect();
                 (self.note)(&self.account, &to);
+                self.remember(&hold).await;
             }
             progress.noted = true;
             self.set(id, progress, None).await?;
@@ -249,6 +272,25 @@ impl Desk {
         progress.done = true;
         self.set(id, progress, key).await?;
         Ok(true)
+    }
+
+    /// What a person wrote and approved is theirs from now on. Without it they
+    /// are asked once more; nothing else depends on it.
+    async fn remember(&self, hold: &Hold) {
+        let mut first = Vec::new();
+        let read = self
+            .core
+            .outbox
+            .open(hold)
+            .map_err(|e| e.to_string())
+            .and_then(|file| file.take(MAX_REMEMBERED).read_to_end(&mut first).map_err(|e| e.to_string()));
+        let done = match read {
+            Ok(_) => self.core.outbox.wrote(&self.account, &first).await.map_err(|e| e.to_string()),
+            Err(e) => Err(e),
+        };
+        if let Err(e) = done {
+            tracing::warn!(account = %self.account, hold = %hold.id, "what a person wrote was not remembered: {e}");
+        }
     }
 
     async fn put_into_sent(
@@ -367,10 +409,12 @@ async fn append(
 ) -> Result<(), CopyError> {
     let tag = lease.fresh_tag();
     let name = crate::imap::encode::quote(mailbox);
+    failpoint::hit_command(b"APPEND", "");
     let head =
         [tag.as_bytes(), b" APPEND ", &name, middle.as_bytes(), format!(" {{{length}}}\r\n").as_bytes()].concat();
     lease.write_raw(&head).await?;
     lease.flush().await?;
+    failpoint::hit_command(b"APPEND", ".announced");
     let mut file = Some(file);
     loop {
         match lease.response_in_time().await? {
@@ -379,6 +423,7 @@ async fn append(
                 stream(lease, file, length).await?;
             }
             Response::Tagged { tag: of, status, code, text, .. } if of.is_some_and(|t| t.to_string() == tag) => {
+                failpoint::hit_command(b"APPEND", ".answered");
                 let text = String::from_utf8_lossy(&text).into_owned();
                 return match status {
                     Status::Ok => Ok(()),
@@ -401,9 +446,13 @@ async fn stream(lease: &mut Lease, file: std::fs::File, length: u64) -> Result<(
         }
         left -= read as u64;
         lease.write_raw(&chunk[..read]).await?;
+        lease.flush().await?;
+        failpoint::hit_command(b"APPEND", ".octets");
     }
     lease.write_raw(b"\r\n").await?;
-    Ok(lease.flush().await?)
+    lease.flush().await?;
+    failpoint::hit_command(b"APPEND", ".written");
+    Ok(())
 }
 
 /// Gives the connection back with nothing selected, or closes it.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
+use crate::store::failpoint;
 use crate::upstream::imap::{Connection, ImapError, Status};
 
 use super::mirror::{Health, Mirror, Op, OpError};
@@ -357,7 +358,11 @@ impl Watcher {
             return Ok(());
         }
         self.own = op.removes();
-        let done = self.handle(op).await;
+        let done = match op {
+            // What a deletion is made of.
+            Op::Store(..) | Op::Expunge(..) | Op::CopyOut(..) => failpoint::within("inbox", self.handle(op)).await,
+            op => self.handle(op).await,
+        };
         self.own.clear();
         done
     }

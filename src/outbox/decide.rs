@@ -2,10 +2,10 @@
 //! withdraw, hold again. Each is one transaction.
 
 use super::approver::Proof;
-use super::hold::{ApproveError, Hold, HoldError, HoldId, Intake, Shown, ShownRecord};
+use super::hold::{ApproveError, Denial, Hold, HoldError, HoldId, Intake, RevokeError, Shown, ShownRecord};
 use super::record::{self, Count, ReceiptRow};
 use super::{MAX_SHOWN, Outbox, SHOWN_TTL_SECONDS};
-use crate::account::{AccountId, KeyId, Role};
+use crate::account::{AccountId, KeyId, KeyInfo, Role, is_revoked_in};
 use crate::floor::digest::{Hash, to_hex};
 use crate::floor::ledger::{Entry, Event};
 use crate::floor::payload::{Payload, SCHEMA};
@@ -36,6 +36,9 @@ impl Outbox {
         let order = self.in_order(&id).await;
         let hold = self
             .commit("hold", move |w| -> Result<Hold, HoldError> {
+                if is_revoked_in(w, &intake.key)? {
+                    return Err(HoldError::KeyRevoked);
+                }
                 record::count_once(w)?;
                 if let Some(limits) = &limits {
                     let (of_key, of_all) = record::counts(w, intake.key.as_str())?;
@@ -236,9 +239,10 @@ impl Outbox {
         Ok(hold.id)
     }
 
-    /// Withdraws every undecided hold of a revoked key. Approved ones are
-    /// stopped by the dispatcher, which asks whether the key is revoked.
-    pub async fn freeze_key(&self, key: &KeyId) -> Result<(), HoldError> {
+    /// Withdraws every undecided hold of a key that was revoked while one was
+    /// on its way in. Approved ones are stopped by the dispatcher, which asks
+    /// whether the key is revoked.
+    async fn freeze_key(&self, key: &KeyId) -> Result<(), HoldError> {
         let open = store::read(self.store.as_ref(), |r| record::open(r))?;
         for hold in open.into_iter().filter(|h| h.key == *key && h.state == State::Held) {
             let event = Event::Withdrawn { hold: hold.id.to_string(), reason: KEY_REVOKED.to_owned() };
@@ -250,6 +254,50 @@ impl Outbox {
             }
         }
         Ok(())
+    }
+
+    /// Revokes a key and ends all that it has waiting, in one transaction:
+    /// denied, where an approver says so, else withdrawn. A key that was
+    /// revoked before ends what it still has.
+    pub async fn revoke_key(&self, key: &KeyId, denied_by: Option<Denial>) -> Result<KeyInfo, RevokeError> {
+        let revoking = self.accounts.revoking(key).await?;
+        let (info, row, clock) = (revoking.info().clone(), revoking.row(), (self.tuning.clock)());
+        let (key, account) = (info.id.clone(), info.account.to_string());
+        // Whoever changes a hold has one of these, and waits for no other.
+        let mut in_order = Vec::new();
+        for lock in &self.order {
+            in_order.push(lock.lock().await);
+        }
+        let ended = self
+            .commit("revoke", move |w| -> Result<Vec<Hold>, HoldError> {
+                if row.write(w)? {
+                    record::append(w, clock, Event::KeyRevoked { account: account.clone(), key: key.to_string() })?;
+                }
+                let waits = |h: &Hold| h.key == key && h.state == State::Held;
+                let mut ended = record::open(w)?;
+                ended.retain(waits);
+                for hold in &mut ended {
+                    let name = hold.id.to_string();
+                    let (event, transition, detail) = match &denied_by {
+                        Some(Denial { approver, reason }) => {
+                            hold.approver = Some(approver.clone());
+                            let event = Event::Denied { hold: name, approver: approver.clone() };
+                            (event, Transition::Deny, reason.clone())
+                        }
+                        None => {
+                            let event = Event::Withdrawn { hold: name, reason: KEY_REVOKED.to_owned() };
+                            (event, Transition::Withdraw, KEY_REVOKED.to_owned())
+                        }
+                    };
+                    record::transition(w, hold, transition, clock, event, Some(detail))?;
+                }
+                Ok(ended)
+            })
+            .await?;
+        tracing::warn!(account = %info.account, key = %info.id, ended = ended.len(), "a key was revoked");
+        ended.iter().for_each(|hold| self.announce(hold));
+        drop(in_order);
+        Ok(info)
     }
 
     /// Writes an event of another module (keys, PIN) to the ledger.

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::Outbox;
 use super::dispatch::{Standing, Stop, Why, not_covered};
 use super::hold::{Hold, HoldError, HoldId, Intake};
+use super::record;
 use crate::account::{AccountId, KeyId, Role};
 use crate::floor::action::Action;
 use crate::floor::deletion::{Deletion, Permit};
@@ -23,7 +24,7 @@ use crate::floor::payload::PayloadHash;
 use crate::floor::release::Used;
 use crate::floor::submission::State;
 use crate::store::blob::BlobId;
-use crate::store::{BoxFuture, StoreError};
+use crate::store::{self, BoxFuture, StoreError};
 
 /// Largest list that is read, in octets.
 pub const MAX_LIST: u64 = 4 * 1024 * 1024;
@@ -60,7 +61,8 @@ impl Outbox {
         let list = deletion.canonical();
         let digest: [u8; 32] = Sha256::digest(&list).into();
         let waits = |h: &Hold| h.key == *key && h.state == State::Held && h.action == Action::DeletePermanent;
-        if let Some(known) = self.list(&account)?.iter().find(|h| waits(h) && h.blob == BlobId(digest)) {
+        let open = store::read(self.store.as_ref(), |r| record::open(r))?;
+        if let Some(known) = open.iter().find(|h| waits(h) && h.account == account && h.blob == BlobId(digest)) {
             return Ok(known.id.clone());
         }
         let mut writer = self.store.blobs().writer()?;
@@ -87,16 +89,16 @@ impl Outbox {
 
     /// The list of a held deletion, where it is the one that was hashed.
     pub fn deletion(&self, hold: &Hold) -> Result<Deletion, HoldError> {
-        self.deletion_octets(hold).map(|(_, deletion)| deletion)
+        let listed = self.listed(hold).map_err(|e| HoldError::Store(StoreError::Failed(e.to_string())))?;
+        Ok(listed.1)
     }
 
-    fn deletion_octets(&self, hold: &Hold) -> Result<(Vec<u8>, Deletion), HoldError> {
-        let failed = |why: String| HoldError::Store(StoreError::Failed(why));
+    fn listed(&self, hold: &Hold) -> Result<(Vec<u8>, Deletion), ListError> {
+        let file = self.open(hold).map_err(ListError::Gone)?;
         let mut list = Vec::new();
-        self.open(hold)?.take(MAX_LIST).read_to_end(&mut list).map_err(|e| failed(e.to_string()))?;
+        file.take(MAX_LIST).read_to_end(&mut list)?;
         let same = list.len() as u64 == hold.length && Sha256::digest(&list)[..] == hold.blob.0;
-        let read = same.then(|| Deletion::read(&list)).flatten();
-        let read = read.ok_or_else(|| failed("the list of messages was changed after it was held".to_owned()))?;
+        let read = same.then(|| Deletion::read(&list)).flatten().ok_or(ListError::Changed)?;
         Ok((list, read))
     }
 
@@ -107,7 +109,7 @@ impl Outbox {
         }
         let executor = self.executor.get().ok_or_else(|| Stop::for_now("the mailboxes are not watched"))?;
         let Standing { verified, head, now, .. } = self.standing(hold)?;
-        let (list, _) = self.deletion_octets(hold).map_err(|e| Stop::for_now(e.to_string()))?;
+        let (list, _) = self.listed(hold)?;
         let permit = Permit::from_receipt(verified, now, &list).map_err(not_covered)?;
         // As before a message is sent: a restored backup must be able to tell
         // that this was tried, and nobody else may try it meanwhile.
@@ -115,6 +117,30 @@ impl Outbox {
         self.keep_lease(hold).await.map_err(|e| Stop::for_now(e.to_string()))?;
         let used = executor(hold.account.clone(), permit).await?;
         Ok((used.payload_hash, "the messages were removed".to_owned()))
+    }
+}
+
+/// Why a held list can't be used.
+#[derive(Debug, thiserror::Error)]
+enum ListError {
+    /// There is no file.
+    #[error("the list of messages is gone: {0}")]
+    Gone(HoldError),
+    /// The file can't be read at the moment.
+    #[error("the list of messages can't be read: {0}")]
+    Read(#[from] std::io::Error),
+    /// It is not what was held.
+    #[error("the list of messages was changed after it was held")]
+    Changed,
+}
+
+impl From<ListError> for Stop {
+    fn from(error: ListError) -> Stop {
+        match error {
+            // As for a message: no attempt brings the approved octets back.
+            ListError::Gone(_) | ListError::Changed => Stop::for_good(error.to_string()),
+            ListError::Read(_) => Stop::for_now(error.to_string()),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::IdentityError;
 use super::lease::Lease;
 use super::lineage::Lineage;
-use crate::account::{AccountId, KeyId, Role};
+use crate::account::{AccountId, AccountsError, KeyId, Role};
 use crate::floor::action::Action;
 use crate::floor::envelope::Envelope;
 use crate::floor::hold::Reason;
@@ -268,6 +268,27 @@ pub enum HoldError {
     /// The system has no randomness.
     #[error("no randomness: {0}")]
     Random(String),
+}
+
+/// What the holds of a revoked key are denied with.
+#[derive(Debug, Clone)]
+pub struct Denial {
+    /// Who denies.
+    pub approver: String,
+    /// Why, for the submitter.
+    pub reason: String,
+}
+
+/// Why a key was not revoked for good: it opens nothing until the next start,
+/// and may have messages waiting.
+#[derive(Debug, thiserror::Error)]
+pub enum RevokeError {
+    /// The key.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// What it has waiting.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
 }
 
 /// Why an approval was refused; nothing was changed.

@@ -7,9 +7,7 @@ use tokio::sync::watch;
 use super::dispatch::{Outcome, Why};
 use super::testing::{Bench, MESSAGE, envelope, tuning};
 use super::*;
-use crate::account::demo;
 use crate::config::TlsMode;
-use crate::floor::deletion::{self, Act, Deletion, Victim};
 use crate::floor::ledger::{self, Event};
 use crate::floor::submission::State;
 use crate::upstream::smtp::scripted::{Provider, Script};
@@ -114,20 +112,9 @@ async fn a_deletion_is_carried_out_once_and_never_under_a_claim_that_lapsed() {
         count.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(permit.into_used()) })
     }));
-    let victim = Victim { uid: 3, sha256: [1; 32], length: 9, subject: None, from: None, date: None };
-    let deletion = Deletion {
-        schema: deletion::SCHEMA,
-        account: bench.account.to_string(),
-        host: "imap.example.org".to_owned(),
-        login: "demo".to_owned(),
-        act: Act::Expunge,
-        mailbox: "Archive".to_owned(),
-        uidvalidity: 7,
-        messages: vec![victim],
-    };
-    let key = bench.accounts.authenticate(demo::ADDRESS, demo::AGENT_KEY).unwrap().key;
+    let deletion = bench.deletion("Archive");
     let hold = async || {
-        let id = bench.outbox.hold_deletion(&key, &deletion).await.unwrap();
+        let id = bench.outbox.hold_deletion(&bench.agent(), &deletion).await.unwrap();
         bench.approve(&id).await;
         bench.outbox.claim(&bench.hold(&id)).await.unwrap().unwrap()
     };

@@ -3,13 +3,16 @@
 //!
 //! Promises: a draft is on disk before the agent hears that it was taken; a
 //! submission that holds a passage or a file of it, or its subject to its
-//! recipients, is found. Quoted history counts on neither side. It is a net
-//! for honest mistakes: who rewords a draft, or types it off, is not found,
-//! and the floor doesn't rest on it. Doesn't know: what is done about it.
+//! recipients, is found. Quoted history counts on neither side, nor do words
+//! that are the person's own ([`own`]). It is a net for honest mistakes: who
+//! rewords a draft, or types it off, is not found, and the floor doesn't rest
+//! on it. Doesn't know: what is done about it.
 //!
 //! A passage is a run of [`PASSAGE_UNITS`] words, case and punctuation apart;
 //! in scripts without blanks a character counts as a word. A recipient alone
 //! is no lineage: people write to those whom their agent wrote to.
+
+mod own;
 
 use std::collections::BTreeSet;
 
@@ -19,10 +22,11 @@ use sha2::{Digest, Sha256};
 use super::forward::{self, Sketch, passages};
 use super::hold::HoldError;
 use super::{Outbox, record};
-use crate::account::{AccountId, KeyId};
+use crate::account::{AccountId, KeyId, Role};
 use crate::floor::action::Action;
 use crate::perceive::{Written, written};
-use crate::store::{self, StoreError, Table, Writer};
+use crate::store::{self, Reader, StoreError, Table, Writer};
+use own::{Ending, Own};
 
 /// How long a draft is remembered, in seconds: 30 days.
 pub const KEPT_SECONDS: i64 = 30 * 24 * 3600;
@@ -109,9 +113,11 @@ impl Draft {
     }
 
     /// What of this draft is in a submission, the strongest first.
-    fn found_in(&self, other: &Draft, whole_text: &BTreeSet<u64>) -> Option<Found> {
+    fn found_in(&self, other: &Draft, whole_text: &BTreeSet<u64>, own: &Own) -> Option<Found> {
         let meets = |a: &BTreeSet<u64>, b: &BTreeSet<u64>| a.iter().any(|x| b.contains(x));
-        let spoken = meets(&self.passages, whole_text) || (self.whole.is_some() && self.whole == other.whole);
+        let agents = |passage: &u64| !own.explains(*passage, self.time);
+        let spoken = self.passages.intersection(whole_text).any(agents)
+            || (self.whole == other.whole && self.whole.as_ref().is_some_and(agents));
         if spoken {
             Some(Found::Passage)
         } else if meets(&self.files, &other.files) {
@@ -168,6 +174,7 @@ fn prefix(kind: &[u8], account: &AccountId) -> Vec<u8> {
 }
 
 const DRAFTS: &[u8] = b"d/";
+const WRITTEN: &[u8] = b"p/";
 const ARRIVED: &[u8] = b"m/";
 
 /// A new row's key: by time, then by chance.
@@ -224,6 +231,32 @@ impl Outbox {
         .await
     }
 
+    /// Whether an agent could draft for the account, so that it is worth
+    /// remembering what its person writes.
+    pub fn has_agents(&self, account: &AccountId) -> bool {
+        self.accounts.list_keys(Some(account)).iter().any(|k| k.role == Role::Agent && k.revoked_at.is_none())
+    }
+
+    /// Remembers the end of a mail that a person sent, of which these are the
+    /// first octets.
+    pub async fn wrote(&self, account: &AccountId, octets: &[u8]) -> Result<(), HoldError> {
+        let Some(ending) = Ending::of(&written(octets)) else { return Ok(()) };
+        let (account, clock) = (account.clone(), (self.tuning.clock)());
+        self.commit("wrote", move |w| -> Result<(), HoldError> {
+            let now = record::now(w, clock)?;
+            prune(w, WRITTEN, &account, now, own::MAX_MAILS)?;
+            let row = row_key(WRITTEN, &account, now)?;
+            Ok(w.put(Table::Lineage, &row, &ending.to_row())?)
+        })
+        .await
+    }
+
+    fn own(r: &dyn Reader, account: &AccountId) -> Result<Own, StoreError> {
+        let prefix = prefix(WRITTEN, account);
+        let rows = r.scan(Table::Lineage, &prefix, b"", own::MAX_MAILS)?;
+        Ok(Own(rows.iter().map(|(key, row)| (row_time(key, prefix.len()), Ending::from_row(row))).collect()))
+    }
+
     /// Whether an agent drafted for the account in the last 30 days, so that
     /// what a person submits has to be compared.
     pub fn has_drafts(&self, account: &AccountId) -> Result<bool, HoldError> {
@@ -242,13 +275,14 @@ impl Outbox {
         let submitted = Draft::from(&written, KeyId("".into()), 0);
         store::read(self.store.as_ref(), |r| {
             let now = self.now(r)?;
+            let own = Outbox::own(r, account)?;
             // The newest first: a draft that was written again is that draft.
             for (_, value) in r.scan(Table::Lineage, &prefix(DRAFTS, account), b"", MAX_DRAFTS)?.iter().rev() {
                 let draft: Draft = store::from_json(Table::Lineage, value)?;
                 if now.saturating_sub(draft.time) >= KEPT_SECONDS {
                     break;
                 }
-                if let Some(found) = draft.found_in(&submitted, &all) {
+                if let Some(found) = draft.found_in(&submitted, &all, &own) {
                     return Ok(Some(Lineage { found, key: draft.key, drafted_at: draft.time, text: draft.text }));
                 }
             }
@@ -295,7 +329,7 @@ mod tests {
         let draft = Draft::of(draft.as_bytes(), KeyId("k".into()), 0);
         let w = written(submission.as_bytes());
         let all = units(&w.own).windows(PASSAGE_UNITS).map(hash_all).collect();
-        draft.found_in(&Draft::from(&w, KeyId("".into()), 0), &all)
+        draft.found_in(&Draft::from(&w, KeyId("".into()), 0), &all, &Own::default())
     }
 
     #[test]
@@ -352,6 +386,50 @@ mod tests {
     #[test]
     fn words_hang_together_and_ideographs_stand_alone() {
         assert_eq!(units("Don't, STOP-here 机が2台"), ["dont", "stop", "here", "机", "が", "2", "台"]);
+    }
+
+    static FOOTERS: AtomicI64 = AtomicI64::new(1_800_000_000);
+
+    /// Seen at: every mail of a person was held for 30 days after one draft
+    /// under the same footer.
+    #[tokio::test]
+    async fn a_footer_that_the_person_uses_too_holds_nothing_and_the_agents_words_under_it_do() {
+        const FOOTER: &str = "Robin Demo, Oak and Ash Joinery, 12 Mill Lane, Springfield, registered in England number \
+            1234567, open from Monday to Friday";
+        let mail = |to: &str, words: &str| format!("To: {to}\r\nSubject: {to}\r\n\r\n{words}\r\n\r\n{FOOTER}\r\n");
+        let provider = Provider::start(Script::default()).await;
+        let clock = || FOOTERS.fetch_add(1, Ordering::SeqCst);
+        let bench = Bench::new(&provider, Tuning { clock, ..tuning() }, |_| {}).await;
+        let (outbox, account) = (&bench.outbox, &bench.account);
+        assert!(outbox.has_agents(account));
+        let draft =
+            "The oak table that you ordered in spring is ready; we can bring it on Friday between nine and noon.";
+        outbox.drafted(account, &bench.agent(), mail("priya@example.com", draft).as_bytes()).await.unwrap();
+        let found =
+            |to: &str, words: &str| outbox.lineage(account, mail(to, words).as_bytes()).unwrap().map(|l| l.found);
+        // Without a mail of before nobody knows whose footer it is: two mails
+        // wait, and are sent with an approval.
+        let mine = [
+            "Could you send me the plan of the kitchen again, with all of the measures that we talked about on Monday?",
+            "The delivery is on its way and should be with you before the end of this week, at the latest on Sunday.",
+            "Thank you, that is what I meant; we will bring our own tools and two more people in the afternoon.",
+        ];
+        for words in &mine[..2] {
+            assert_eq!(found("ben@example.net", words), Some(Found::Passage));
+            outbox.wrote(account, mail("ben@example.net", words).as_bytes()).await.unwrap();
+        }
+        assert_eq!(found("cleo@example.net", mine[2]), None, "the footer is the person's");
+        assert_eq!(found("cleo@example.net", "Thanks!"), None);
+        assert_eq!(found("cleo@example.net", draft), Some(Found::Passage), "the agent's words are not");
+        // However often they are sent on.
+        for to in ["a@example.net", "b@example.net", "c@example.net"] {
+            let sent = mail(to, &format!("Dear {to}, {draft}"));
+            outbox.wrote(account, sent.as_bytes()).await.unwrap();
+        }
+        assert_eq!(found("cleo@example.net", draft), Some(Found::Passage));
+        // The next draft comes after what the person wrote.
+        outbox.drafted(account, &bench.agent(), mail("bo@example.com", "Short words.").as_bytes()).await.unwrap();
+        assert_eq!(found("cleo@example.net", mine[2]), None);
     }
 
     static CLOCK: AtomicI64 = AtomicI64::new(1_800_000_000);

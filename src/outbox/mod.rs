@@ -26,6 +26,7 @@ mod hold;
 mod identity;
 mod lease;
 pub mod lineage;
+mod listing;
 mod record;
 mod recover;
 mod route;
@@ -40,9 +41,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{Notify, broadcast};
 
 pub use approver::{CHANGES_SHOWN_SECONDS, Proof};
-pub use hold::{ApproveError, Hold, HoldError, HoldEvent, HoldId, Intake, Shown};
+pub use hold::{ApproveError, Denial, Hold, HoldError, HoldEvent, HoldId, Intake, RevokeError, Shown};
 pub use identity::IdentityError;
 pub use lease::LEASE_SECONDS;
+pub use listing::Listed;
 pub use recover::Found;
 pub use route::{Route, RouteError};
 
@@ -313,3 +315,5 @@ mod recover_tests;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin_tests;

@@ -2,7 +2,11 @@
 //!
 //! Keys of [`Table::Hold`]: `h/ID` the hold; `o/ID` its submitting key, while
 //! it has not ended; `a/ACCOUNT\0TIME ID` an account's holds by age;
-//! `n/KEY` how many open holds a key has, and `n/` all agents together.
+//! `u/ACCOUNT\0ID` those whose outcome is unknown; `s/ACCOUNT\0PATH` the paths
+//! that mail was sent to; `n/KEY` how many open holds a key has, and `n/` all
+//! agents together; `i/` that a state from before has these rows.
+
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +22,9 @@ const HOLD: &[u8] = b"h/";
 const OPEN: &[u8] = b"o/";
 const ACCOUNT: &[u8] = b"a/";
 const COUNT: &[u8] = b"n/";
+const UNKNOWN: &[u8] = b"u/";
+const SENT_TO: &[u8] = b"s/";
+const INDEXED: &[u8] = b"i/";
 
 /// Open holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +55,12 @@ fn key(prefix: &[u8], id: &HoldId) -> Vec<u8> {
 }
 
 fn account_prefix(account: &AccountId) -> Vec<u8> {
-    [ACCOUNT, account.as_str().as_bytes(), b"\0"].concat()
+    prefix_of(ACCOUNT, account)
+}
+
+/// Addresses hold no NUL.
+fn prefix_of(kind: &[u8], account: &AccountId) -> Vec<u8> {
+    [kind, account.as_str().as_bytes(), b"\0"].concat()
 }
 
 /// A hold.
@@ -73,7 +85,38 @@ pub(super) fn save(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), St
         w.delete(Table::Hold, &open)?;
         recount(w, hold, |count| count.minus(hold.length))?;
     }
+    index(w, hold)?;
     store::put_json(w, Table::Hold, &key(HOLD, &hold.id), hold)
+}
+
+/// The rows by which lists find an ended hold.
+fn index(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), StoreError> {
+    let id = hold.id.as_str().as_bytes();
+    if hold.state == State::Unknown {
+        w.put(Table::Hold, &[&prefix_of(UNKNOWN, &hold.account), id].concat(), id)?;
+    }
+    if hold.state == State::Sent {
+        for path in &hold.envelope.forward_paths {
+            let key = [&prefix_of(SENT_TO, &hold.account), path.as_str().as_bytes()].concat();
+            w.put(Table::Hold, &key, id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes these rows once for a state from before there were any.
+pub(super) fn index_once(w: &mut (impl Writer + ?Sized)) -> Result<(), StoreError> {
+    if w.get(Table::Hold, INDEXED)?.is_some() {
+        return Ok(());
+    }
+    let mut ended = Vec::new();
+    each(w, |hold| {
+        if matches!(hold.state, State::Unknown | State::Sent) {
+            ended.push(hold);
+        }
+    })?;
+    ended.iter().try_for_each(|hold| index(w, hold))?;
+    w.put(Table::Hold, INDEXED, b"1")
 }
 
 /// Writes a new hold with its index rows.
@@ -147,14 +190,40 @@ fn id_of(text: &[u8]) -> Result<HoldId, StoreError> {
     id.ok_or(StoreError::Damaged { table: Table::Hold, why: "an index row names no hold".to_owned() })
 }
 
-/// An account's holds, oldest first.
-pub(super) fn of_account(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<Vec<Hold>, HoldError> {
+/// The ids of an account's holds, oldest first.
+pub(super) fn by_age(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<Vec<HoldId>, StoreError> {
     let mut ids = Vec::new();
     pairs(r, &account_prefix(account), |_, id| {
         ids.push(id_of(id)?);
         Ok(())
     })?;
-    ids.iter().filter_map(|id| load(r, id).transpose()).collect()
+    Ok(ids)
+}
+
+/// An account's holds, oldest first.
+pub(super) fn of_account(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<Vec<Hold>, HoldError> {
+    by_age(r, account)?.iter().filter_map(|id| load(r, id).transpose()).collect()
+}
+
+/// The ids of the holds that have not ended, of every account, and of those
+/// of one account whose outcome is unknown.
+pub(super) fn pending(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<HashSet<HoldId>, StoreError> {
+    let mut ids = HashSet::new();
+    pairs(r, OPEN, |row, _| {
+        ids.insert(id_of(&row[OPEN.len()..])?);
+        Ok(())
+    })?;
+    pairs(r, &prefix_of(UNKNOWN, account), |_, id| {
+        ids.insert(id_of(id)?);
+        Ok(())
+    })?;
+    Ok(ids)
+}
+
+/// Whether mail was sent to a path with an approval.
+pub(super) fn was_sent_to(r: &(impl Reader + ?Sized), account: &AccountId, path: &str) -> Result<bool, StoreError> {
+    let key = [&prefix_of(SENT_TO, account), path.as_bytes()].concat();
+    Ok(r.get(Table::Hold, &key)?.is_some())
 }
 
 /// Visits every hold.

@@ -50,6 +50,7 @@ impl Outbox {
         let (found, changed, head) = self
             .commit("recover", move |w| {
                 note_signing_key(w, &identity, clock)?;
+                record::index_once(w)?;
                 let doubt = doubted(w, seen.as_ref(), &gateway)?;
                 let mut changed = Vec::new();
                 let found = match doubt {

@@ -10,6 +10,7 @@ use crate::account::{AccountId, Accounts};
 use crate::account::{KeyId, Role, demo};
 use crate::config::{Config, Endpoint, TlsMode};
 use crate::floor::action::Action;
+use crate::floor::deletion::{self, Act, Deletion, Victim};
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
@@ -138,6 +139,27 @@ impl Bench {
     /// The key of the sample account's agent.
     pub(crate) fn agent(&self) -> KeyId {
         self.accounts.authenticate(demo::ADDRESS, demo::AGENT_KEY).unwrap().key
+    }
+
+    /// One message of a mailbox, to be expunged.
+    pub(crate) fn deletion(&self, mailbox: &str) -> Deletion {
+        let victim = Victim { uid: 3, sha256: [1; 32], length: 9, subject: None, from: None, date: None };
+        Deletion {
+            schema: deletion::SCHEMA,
+            account: self.account.to_string(),
+            host: "imap.example.org".to_owned(),
+            login: "demo".to_owned(),
+            act: Act::Expunge,
+            mailbox: mailbox.to_owned(),
+            uidvalidity: 7,
+            messages: vec![victim],
+        }
+    }
+
+    /// Where the octets of a hold lie.
+    pub(crate) fn blob_path(&self, id: &HoldId) -> std::path::PathBuf {
+        let name = self.hold(id).blob.to_string();
+        self.config.state_dir.join("blobs").join(&name[..2]).join(name)
     }
 
     /// Submits octets as a face does.

@@ -416,7 +416,7 @@ async fn a_revoked_keys_holds_go_nowhere() {
     let late =
         bench.outbox.approve(&bench.account, &held, &shown.payload.nonce, &shown.hash.to_string(), "owner").await;
     assert!(matches!(late, Err(ApproveError::KeyRevoked)));
-    bench.outbox.freeze_key(&key).await.unwrap();
+    bench.outbox.revoke_key(&key, None).await.unwrap();
     bench.wait_for(&held, State::Withdrawn).await;
     let _running = Running::start(&bench);
     bench.wait_for(&approved, State::Failed).await;

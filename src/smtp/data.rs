@@ -22,6 +22,8 @@ use crate::wire::smtp::{DataDecoder, Fault, Reply};
 
 /// Longest Subject and Message-ID that are kept beside a held message.
 const MAX_KEPT_FIELD: usize = 998;
+/// First octets of a person's message by which its words are remembered.
+const MAX_REMEMBERED: usize = 256 * 1024;
 /// Octets read at once of a message that was taken whole.
 const READ_AGAIN: usize = 64 * 1024;
 
@@ -264,7 +266,8 @@ async fn relay<S: Connection>(
     release: Release,
 ) -> Result<Done, End> {
     let Way::Relay(mut submission) = transaction.way else { return Err(End::Closed) };
-    let reply = match pass(&mut incoming, &mut submission, head, release).await? {
+    let mut first = services.outbox.has_agents(&principal.account).then(Vec::new);
+    let reply = match pass(&mut incoming, &mut submission, head, release, first.as_mut()).await? {
         Ok(reply) => passed_on(reply),
         Err(reply) => reply,
     };
@@ -276,8 +279,22 @@ async fn relay<S: Connection>(
         let to: Vec<String> = transaction.to.into_iter().map(|r| r.written).collect();
         tracing::info!(account = %principal.account, recipients = to.len(), octets = incoming.length, "relayed");
         (services.on_person_sent)(&principal.account, &to);
+        if let Some(first) = first {
+            remember(services, principal, first);
+        }
     }
     Ok(Done::Reply(reply))
+}
+
+/// Remembers what a person wrote, after the client has its reply: nothing is
+/// lost with it but a question less.
+fn remember(services: &Services, principal: &Principal, first: Vec<u8>) {
+    let (outbox, account) = (services.outbox.clone(), principal.account.clone());
+    tokio::spawn(async move {
+        if let Err(error) = outbox.wrote(&account, &first).await {
+            tracing::warn!(%account, "what a person wrote was not remembered: {error}");
+        }
+    });
 }
 
 /// Streams; the provider's final reply, or the reply that stands for it. On
@@ -287,12 +304,17 @@ async fn pass<S: Connection>(
     submission: &mut Submission,
     mut chunk: Vec<u8>,
     release: Release,
+    mut first: Option<&mut Vec<u8>>,
 ) -> Result<Result<Reply, Reply>, End> {
     let mut data: DataWriter<'_> = match submission.data(release).await {
         Ok(data) => data,
         Err(error) => return Ok(Err(data_fault(error))),
     };
     loop {
+        if let Some(first) = &mut first {
+            let room = MAX_REMEMBERED.saturating_sub(first.len());
+            first.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        }
         if let Err(error) = data.chunk(&chunk).await {
             return Ok(Err(data_fault(error)));
         }

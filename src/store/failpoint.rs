@@ -9,7 +9,7 @@
 //!
 //! Every write, fsync, rename and removal of [`super::disk`] and of the
 //! database is such a place, and so is every command and piece of data that
-//! the dispatcher sends to a provider. [`within`] says what is being done, so
+//! the dispatcher sends to a provider, over SMTP or IMAP. [`within`] says what is being done, so
 //! that the sync of an approval and that of a claim have names of their own:
 //! `approve/db.sync`, `claim/db.sync`.
 
@@ -87,6 +87,21 @@ pub fn hit_within(_site: &str) {
     #[cfg(debug_assertions)]
     if !doing().is_empty() {
         hit_here(_site);
+    }
+}
+
+/// As [`hit_within`], under the verb of an IMAP command and `when`:
+/// `imap.UID STORE`, `imap.UID STORE.written`.
+pub fn hit_command(_command: &[u8], _when: &str) {
+    #[cfg(debug_assertions)]
+    if !doing().is_empty() {
+        let words: Vec<&[u8]> = _command.split(|b| *b == b' ').take(2).collect();
+        let verb = match words.as_slice() {
+            [first, second] if first.eq_ignore_ascii_case(b"UID") => [first, &b" "[..], second].concat(),
+            [first, ..] => first.to_vec(),
+            [] => Vec::new(),
+        };
+        hit_here(&format!("imap.{}{_when}", String::from_utf8_lossy(&verb)));
     }
 }
 

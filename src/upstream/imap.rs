@@ -37,6 +37,7 @@ use zeroize::Zeroizing;
 
 use super::net::{ConnectError, Stream};
 use crate::config::Endpoint;
+use crate::store::failpoint;
 use crate::wire::imap::{FrameError, Piece, ResponseReader};
 use response::Assembly;
 
@@ -260,6 +261,11 @@ impl Connection {
                 return Err(ImapError::Protocol("a command's text can't hold a line end".into()));
             }
         }
+        let verb = match parts.first() {
+            Some(Part::Text(text)) => text,
+            Some(Part::Literal(_)) | None => &b""[..],
+        };
+        failpoint::hit_command(verb, "");
         let tag = self.next_tag();
         self.out.extend_from_slice(tag.to_string().as_bytes());
         self.out.extend_from_slice(b" ");
@@ -275,6 +281,7 @@ impl Connection {
         }
         self.out.extend_from_slice(b"\r\n");
         self.flush().await?;
+        failpoint::hit_command(verb, ".written");
         Ok(tag)
     }
 

@@ -16,10 +16,8 @@ use super::session::{self, Session};
 use super::{App, forms, passkey, pin, views};
 use crate::account::{AccountId, KeyId};
 use crate::config::AccountConfig;
-use crate::floor::ledger::Event;
 use crate::floor::passkey::{AssertionError, Purpose, challenge};
-use crate::floor::submission::State as HoldState;
-use crate::outbox::{ApproveError, HoldError, HoldId, Proof, Shown};
+use crate::outbox::{ApproveError, Denial, HoldId, Proof, Shown};
 
 /// What the holds of a revoked key are denied with.
 const REVOKED: &str = "the key was revoked";
@@ -188,8 +186,7 @@ pub(super) async fn deny(
     .await
 }
 
-/// Revokes a key and denies all that it submitted: first the key, so that
-/// nothing new comes in between.
+/// Revokes a key and denies all that it has waiting, in one transaction.
 pub(super) async fn deny_and_revoke(
     State(app): State<Arc<App>>,
     Extension(session): Extension<Session>,
@@ -201,8 +198,7 @@ pub(super) async fn deny_and_revoke(
         forms::check_csrf(&session, &form.csrf)?;
         let (account, services) = (&session.account, &app.services);
         let key = KeyId(key.into());
-        let known = services.accounts.list_keys(Some(account)).into_iter().find(|k| k.id == key);
-        let known = known.ok_or(Refusal::NotFound)?;
+        services.accounts.list_keys(Some(account)).into_iter().find(|k| k.id == key).ok_or(Refusal::NotFound)?;
         let given = Given::of(form.pin.as_deref(), form.assertion.as_deref())?;
         proof::decides(&app, &given)?;
         let challenge = match &given {
@@ -213,19 +209,8 @@ pub(super) async fn deny_and_revoke(
             }
         };
         proof::check(&app, account, given, &challenge).await?;
-        services.accounts.revoke(&key).await?;
-        if known.revoked_at.is_none() {
-            let event = Event::KeyRevoked { account: account.to_string(), key: key.as_str().to_owned() };
-            services.outbox.record(event).await?;
-        }
-        for hold in services.outbox.list(account)?.into_iter().filter(|h| h.key == key && h.state == HoldState::Held) {
-            match services.outbox.deny(account, &hold.id, REVOKED, account.as_str()).await {
-                // Decided or expired in the meantime.
-                Ok(()) | Err(HoldError::Illegal(_) | HoldError::NotFound) => {}
-                Err(other) => return Err(other.into()),
-            }
-        }
-        services.outbox.freeze_key(&key).await?;
+        let denial = Denial { approver: account.to_string(), reason: REVOKED.to_owned() };
+        services.outbox.revoke_key(&key, Some(denial)).await?;
         tracing::warn!(%account, key = key.as_str(), "key revoked and its messages denied from the page");
         Ok(see_other("/history"))
     })

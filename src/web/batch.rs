@@ -6,7 +6,6 @@
 //! payload hash; a passkey's answer is for exactly these payloads. One that
 //! can't be approved stops none of the others. Doesn't know: what they say.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Form, FromRequest, Request, State};
@@ -39,18 +38,14 @@ const MAX_OCTETS: u64 = 64 * 1024;
 type Fields = Vec<(String, String)>;
 
 /// Reads a hold for a batch; `None` where it must be read by itself.
-async fn calm(
-    app: &Arc<App>,
-    hold: &Hold,
-    before: &HashSet<String>,
-) -> Result<Option<(MessageView, Reading)>, Refusal> {
+async fn calm(app: &Arc<App>, hold: &Hold) -> Result<Option<(MessageView, Reading)>, Refusal> {
     let plain = hold.action == Action::SendEmail && hold.lineage.is_none();
     // What removes messages is read by itself.
     if hold.state != HoldState::Held || !hold.action.sends() || hold.length > MAX_OCTETS || !plain {
         return Ok(None);
     }
     let view = held::view(app, hold).await?;
-    let facts = facts::of(&app.services, hold, &view, before)?;
+    let facts = facts::of(&app.services, hold, &view)?;
     let reading = Reading::of(&app.services.accounts, hold, &view, &facts);
     Ok(reading.is_calm(&view).then_some((view, reading)))
 }
@@ -64,14 +59,12 @@ pub(super) async fn page(
 ) -> Result<Response, Refusal> {
     let query = axum::extract::Query::<Fields>::try_from_uri(&uri).map_err(|_| Refusal::Form)?;
     let ids: Vec<&String> = query.0.iter().filter(|(name, _)| name == "id").map(|(_, id)| id).collect();
-    let before = facts::approved_before(&app.services, &session.account)?;
     if ids.is_empty() {
-        let mut holds = app.services.outbox.list(&session.account)?;
+        let mut holds = app.services.outbox.pending(&session.account, MAX_LOOKED_AT)?.holds;
         holds.retain(|h| h.state == HoldState::Held);
-        holds.truncate(MAX_LOOKED_AT);
         let mut eligible = Vec::new();
         for hold in holds {
-            if calm(&app, &hold, &before).await?.is_some() {
+            if calm(&app, &hold).await?.is_some() {
                 eligible.push(hold);
             }
         }
@@ -87,7 +80,7 @@ pub(super) async fn page(
     let mut items = Vec::new();
     for id in ids {
         let hold = views::own(&app, &session, id)?;
-        let (view, reading) = calm(&app, &hold, &before).await?.ok_or(Refusal::NotForBatch)?;
+        let (view, reading) = calm(&app, &hold).await?.ok_or(Refusal::NotForBatch)?;
         let shown = app.services.outbox.show_for(&session.account, &hold.id, session.account.as_str(), method).await?;
         items.push(Item { shown, view, reading });
     }
@@ -161,11 +154,10 @@ pub(super) async fn approve(
 /// The hashes of a batch, ascending, where every message may be in one and is
 /// still what was shown.
 async fn ready(app: &Arc<App>, account: &AccountId, items: &[Chosen]) -> Result<Vec<PayloadHash>, Refusal> {
-    let before = facts::approved_before(&app.services, account)?;
     let mut hashes = Vec::new();
     for item in items {
         let hold = app.services.outbox.get(account, &item.hold)?.ok_or(Refusal::NotFound)?;
-        calm(app, &hold, &before).await?.ok_or(Refusal::NotForBatch)?;
+        calm(app, &hold).await?.ok_or(Refusal::NotForBatch)?;
         let shown = app.services.outbox.shown(account, &item.hold, &item.nonce, account.as_str())?;
         let shown = shown.ok_or(Refusal::Approve(ApproveError::Stale))?;
         if shown.hash != item.hash {

@@ -10,7 +10,6 @@ use std::collections::HashSet;
 use super::Services;
 use super::refusal::Refusal;
 use crate::account::AccountId;
-use crate::floor::submission::State;
 use crate::lane::trace::Trace;
 use crate::mail::address::Address;
 use crate::mail::mime::MessageView;
@@ -48,19 +47,8 @@ pub(crate) fn message_key(account: &AccountId, message_id: &str) -> Vec<u8> {
     format!("mid\0{account}\0{message_id}").into_bytes()
 }
 
-/// The addresses that mail went to with a person's approval.
-pub(super) fn approved_before(services: &Services, account: &AccountId) -> Result<HashSet<String>, Refusal> {
-    let sent = services.outbox.list(account)?.into_iter().filter(|h| h.state == State::Sent);
-    Ok(sent.flat_map(|h| h.envelope.forward_paths).map(|p| p.as_str().to_owned()).collect())
-}
-
-/// What is known beside `hold`; `before` is of [`approved_before`].
-pub(super) fn of(
-    services: &Services,
-    hold: &Hold,
-    view: &MessageView,
-    before: &HashSet<String>,
-) -> Result<Facts, Refusal> {
+/// What is known beside `hold`.
+pub(super) fn of(services: &Services, hold: &Hold, view: &MessageView) -> Result<Facts, Refusal> {
     let account = &hold.account;
     let answered: Vec<String> = view
         .field("In-Reply-To")
@@ -69,11 +57,18 @@ pub(super) fn of(
         .take(MAX_ANSWERED)
         .map(str::to_owned)
         .collect();
+    let paths: Vec<&str> = hold.envelope.forward_paths.iter().map(|p| p.as_str()).collect();
+    let mut known = HashSet::new();
+    for path in &paths {
+        if services.outbox.was_sent_to(account, path)? {
+            known.insert((*path).to_owned());
+        }
+    }
     let facts = store::read(services.store.as_ref(), |r| -> Result<Facts, StoreError> {
-        let mut facts = Facts::default();
-        for path in hold.envelope.forward_paths.iter().map(|p| p.as_str()) {
-            if before.contains(path) || wrote_to(r, account, path)? {
-                facts.known.insert(path.to_owned());
+        let mut facts = Facts { known: known.clone(), ..Facts::default() };
+        for path in &paths {
+            if wrote_to(r, account, path)? {
+                facts.known.insert((*path).to_owned());
             }
         }
         for id in &answered {

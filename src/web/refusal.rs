@@ -8,7 +8,7 @@ use super::passkey::PasskeyError;
 use super::pin::{self, PinError};
 use super::session::SessionError;
 use crate::account::AccountsError;
-use crate::outbox::{ApproveError, HoldError};
+use crate::outbox::{ApproveError, HoldError, RevokeError};
 use crate::store::StoreError;
 
 /// Why a request was refused.
@@ -63,6 +63,15 @@ pub(super) enum Refusal {
     /// Another refusal, met while deciding about one message.
     #[error("{why}")]
     At { path: String, why: Box<Refusal> },
+}
+
+impl From<RevokeError> for Refusal {
+    fn from(error: RevokeError) -> Refusal {
+        match error {
+            RevokeError::Accounts(e) => e.into(),
+            RevokeError::Hold(e) => e.into(),
+        }
+    }
 }
 
 impl Refusal {

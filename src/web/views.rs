@@ -20,6 +20,9 @@ use crate::outbox::{Hold, HoldId};
 
 /// Most entries of a list.
 pub(super) const MAX_LIST: usize = 200;
+/// Of how many of the newest holds that ended the history shows those that
+/// were decided last.
+const MAX_HISTORY: usize = 1000;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -136,24 +139,18 @@ pub(super) fn frame<'a>(app: &'a App, session: &'a Session) -> Result<Frame<'a>,
 
 /// What waits for a person, or is under way.
 pub(super) async fn held(State(app): State<Arc<App>>, Extension(session): Extension<Session>) -> Page {
-    let mut holds = app.services.outbox.list(&session.account)?;
-    holds.retain(|h| !h.state.is_final() || h.state == HoldState::Unknown);
-    newest_first(&mut holds);
-    Ok(html(page::list::held(&frame(&app, &session)?, &holds)))
+    let mut listed = app.services.outbox.pending(&session.account, MAX_LIST)?;
+    listed.holds.sort_by_key(|h| std::cmp::Reverse(h.held_at));
+    Ok(html(page::list::held(&frame(&app, &session)?, &listed)))
 }
 
 /// What was decided.
 pub(super) async fn history(State(app): State<Arc<App>>, Extension(session): Extension<Session>) -> Page {
-    let mut holds = app.services.outbox.list(&session.account)?;
+    let mut holds = app.services.outbox.recent(&session.account, MAX_HISTORY)?;
     holds.retain(|h| h.state != HoldState::Held);
     holds.sort_by_key(|h| std::cmp::Reverse(h.changed_at));
     holds.truncate(MAX_LIST);
     Ok(html(page::list::history(&frame(&app, &session)?, &holds)))
-}
-
-fn newest_first(holds: &mut Vec<Hold>) {
-    holds.sort_by_key(|h| std::cmp::Reverse(h.held_at));
-    holds.truncate(MAX_LIST);
 }
 
 pub(super) fn own(app: &App, session: &Session, id: &str) -> Result<Hold, Refusal> {
@@ -184,8 +181,7 @@ pub(super) async fn message(
 /// The page of a message under `base`, to be approved by `method`.
 pub(super) async fn show(app: &Arc<App>, session: &Session, hold: &Hold, method: &'static str, base: String) -> Page {
     let view = held_message::view(app, hold).await?;
-    let before = facts::approved_before(&app.services, &hold.account)?;
-    let facts = facts::of(&app.services, hold, &view, &before)?;
+    let facts = facts::of(&app.services, hold, &view)?;
     // After the octets proved to be the submitted ones: the nonce lets this page approve.
     let shown = app.services.outbox.show_for(&session.account, &hold.id, session.account.as_str(), method).await?;
     if shown.payload.sha256 != hold.blob.0 || shown.payload.length != hold.length {

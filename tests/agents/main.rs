@@ -172,7 +172,7 @@ fn session(target: &Target, seed: u64) -> (bool, Record) {
             if !why.contains("no line from the server") {
                 resume_unwind(panic);
             }
-            println!("agents: a session was ended at {:?}", actor.last);
+            println!("agents: a session was ended at {:?}: {why}", actor.last);
             true
         }
     };

@@ -29,6 +29,19 @@ pub(crate) struct Dovecot {
 
 impl Dovecot {
     pub(crate) fn start() -> Dovecot {
+        Dovecot::start_with("")
+    }
+
+    /// With a quota of so many KiB for each user.
+    pub(crate) fn start_with_quota(kib: u32) -> Dovecot {
+        Dovecot::start_with(&format!(
+            "mail_plugins = quota\nprotocol imap {{\n  mail_plugins = quota imap_quota\n}}\n\
+             plugin {{\n  quota = maildir:User quota\n  quota_rule = *:storage={kib}K\n}}\n"
+        ))
+    }
+
+    /// With more at the end of its configuration.
+    fn start_with(more: &str) -> Dovecot {
         assert!(nix::unistd::geteuid().is_root(), "Dovecot and Postfix are started by root; run the tests as root");
         let scratch = Scratch::new();
         let root = scratch.path().to_owned();
@@ -41,7 +54,7 @@ impl Dovecot {
         let nobody = nix::unistd::User::from_name("nobody").unwrap().expect("the user nobody");
         std::os::unix::fs::chown(root.join("mail"), Some(nobody.uid.as_raw()), Some(nobody.gid.as_raw())).unwrap();
         let (imap, imaps, lmtp) = (free_port(), free_port(), free_port());
-        fs::write(root.join("etc/dovecot.conf"), config(&root, imap, imaps, lmtp)).unwrap();
+        fs::write(root.join("etc/dovecot.conf"), config(&root, imap, imaps, lmtp) + more).unwrap();
         let mut dovecot = Dovecot { daemon: None, imap, imaps, lmtp, authority, root, _scratch: scratch };
         dovecot.resume();
         dovecot

@@ -10,6 +10,8 @@ use super::PATIENCE;
 pub(crate) struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// The last line, which may say why there is no other.
+    last: Vec<u8>,
 }
 
 impl Wire {
@@ -19,7 +21,7 @@ impl Wire {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Wire { stream, buffer: Vec::new() }
+        Wire { stream, buffer: Vec::new(), last: Vec::new() }
     }
 
     #[track_caller]
@@ -78,7 +80,12 @@ impl Wire {
 
     #[track_caller]
     pub(crate) fn line(&mut self) -> Vec<u8> {
-        self.try_line().unwrap_or_else(|e| panic!("no line from the server ({e}); so far {:?}", self.seen()))
+        let line = self.try_line().unwrap_or_else(|e| {
+            let last = String::from_utf8_lossy(&self.last).into_owned();
+            panic!("no line from the server ({e}) after {last:?}; so far {:?}", self.seen())
+        });
+        self.last.clone_from(&line);
+        line
     }
 
     #[track_caller]

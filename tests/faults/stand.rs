@@ -107,6 +107,7 @@ impl Stand {
         let text = format!(
             "state_dir = \"state\"\ncerts_dir = \"certs\"\n[listen]\nimaps = []\nsubmissions = []\n\
              imap_plain = [\"127.0.0.1:0\"]\nsmtp_plain = [\"127.0.0.1:0\"]\nweb = [\"127.0.0.1:0\"]\n\
+             [limits]\nagent_commands_per_minute = 1000000\n\
              [lanes]\npreset = \"{preset}\"\n[[account]]\naddress = \"{USER}\"\nprovider = \"imap\"\n\
              connections = {connections}\nimap.host = \"127.0.0.1\"\nimap.port = {}\nimap.tls = \"none\"\n\
              smtp.host = \"127.0.0.1\"\nsmtp.port = {}\nsmtp.tls = \"none\"\npassword = \"{PASSWORD}\"\n",

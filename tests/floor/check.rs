@@ -13,14 +13,15 @@ use crate::child::{self, TOLD};
 
 /// A hold that somebody was told of.
 #[derive(Debug)]
-struct Told {
-    kind: String,
+pub(crate) struct Told {
+    pub(crate) kind: String,
     id: String,
     /// The last state that was told.
-    state: Option<String>,
+    pub(crate) state: Option<String>,
 }
 
-fn told(folder: &Path) -> BTreeMap<String, Told> {
+/// Everything that was told, by the id of the hold.
+pub(crate) fn told(folder: &Path) -> BTreeMap<String, Told> {
     let text = std::fs::read_to_string(folder.join(TOLD)).unwrap_or_default();
     let mut all: BTreeMap<String, Told> = BTreeMap::new();
     for line in text.lines() {
@@ -39,7 +40,7 @@ fn told(folder: &Path) -> BTreeMap<String, Told> {
 /// The states that a hold of this kind can be in once nothing is due.
 fn legal(kind: &str) -> &'static [State] {
     match kind {
-        "deny" | "again" => &[State::Held, State::Denied],
+        "deny" | "again" | "revoke" => &[State::Held, State::Denied],
         "withdraw" => &[State::Held, State::Withdrawn],
         "expire" => &[State::Held, State::Expired],
         "send" | "rotated" => &[State::Held, State::Sent, State::Unknown],
@@ -82,6 +83,7 @@ pub(crate) fn check(folder: &Path) -> BTreeMap<String, Copies> {
         }
     }
     let entries = opened.outbox.whole_ledger().unwrap();
+    revoked_whole(&opened, &holds, &entries);
     ledger::verify(&entries, None).unwrap();
     let in_ledger = entries.iter().filter(|e| matches!(e.event, Event::Held { .. })).count();
     assert_eq!(in_ledger, holds.len(), "each hold has its entry, and each entry its hold");
@@ -95,6 +97,18 @@ pub(crate) fn check(folder: &Path) -> BTreeMap<String, Copies> {
     }
     swept(folder, &opened.outbox.live_blobs().unwrap().iter().map(ToString::to_string).collect());
     copies
+}
+
+/// A key is revoked, its messages are denied, and the ledger says so; or none
+/// of it.
+fn revoked_whole(opened: &child::Opened, holds: &[Hold], entries: &[ledger::Entry]) {
+    for key in opened.accounts.list_keys(None).iter().filter(|k| k.name == child::DOOMED) {
+        let revoked = key.revoked_at.is_some();
+        let own = holds.iter().filter(|h| h.key == key.id);
+        assert!(own.clone().all(|h| h.state == if revoked { State::Denied } else { State::Held }), "{holds:?}");
+        let told = |e: &&ledger::Entry| matches!(&e.event, Event::KeyRevoked { key: k, .. } if *k == key.id.as_str());
+        assert_eq!(entries.iter().filter(told).count(), usize::from(revoked));
+    }
 }
 
 /// Exactly the files that holds name, and nothing half-written.

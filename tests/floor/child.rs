@@ -18,16 +18,17 @@ use tollgate::floor::action::Action;
 use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::hold::Reason;
 use tollgate::floor::submission::State;
-use tollgate::outbox::{Hold, HoldId, Intake, Outbox, Tuning};
+use tollgate::outbox::{Denial, Hold, HoldId, Intake, Outbox, Tuning};
 use tollgate::store::redb::RedbStore;
 use tollgate::store::{Store, failpoint};
 use tollgate::upstream::smtp::TIMEOUTS;
 
+use crate::acts_child::{self, ACTS, ACTS_AGAIN};
 use crate::common::postfix::{DEFERRED, REFUSED};
 
 /// The folder that the child works in.
 pub(crate) const FOLDER: &str = "TOLLGATE_FLOOR_FOLDER";
-/// What it does there: [`SCENARIO`] or [`RECOVER`].
+/// What it does there: [`SCENARIO`], [`RECOVER`], [`ACTS`] or [`ACTS_AGAIN`].
 pub(crate) const MODE: &str = "TOLLGATE_FLOOR_MODE";
 /// Everything, from an empty folder.
 pub(crate) const SCENARIO: &str = "scenario";
@@ -39,6 +40,8 @@ pub(crate) const TOLD: &str = "told";
 pub(crate) const ALICE: &str = "alice@example.test";
 /// The account whose provider falls silent after the dot.
 pub(crate) const BOB: &str = "bob@example.test";
+/// Name of the key that is revoked.
+pub(crate) const DOOMED: &str = "doomed";
 const APPROVER: &str = "owner";
 const HOUR: i64 = 3600;
 /// How long one step may take.
@@ -103,6 +106,10 @@ impl Child {
     async fn hold(&mut self, account: &str, to: &str, kind: &str) -> HoldId {
         let account = self.opened.accounts.find(account).unwrap();
         let key = self.key(&account).await;
+        self.hold_of(account, key, to, kind).await
+    }
+
+    async fn hold_of(&mut self, account: AccountId, key: KeyId, to: &str, kind: &str) -> HoldId {
         let run = self.folder.file_name().unwrap().to_string_lossy().into_owned();
         let id = format!("{kind}.{run}.{}@tests.example.test", std::process::id());
         let octets =
@@ -199,6 +206,8 @@ impl Child {
         self.approve(&rotated).await;
         self.wait_for(&rotated, State::Sent).await;
 
+        self.revoke().await;
+
         // The receipt of what is tried again ends, then the hold that waits.
         AHEAD.store(25 * HOUR, Ordering::SeqCst);
         outbox.kick();
@@ -206,6 +215,23 @@ impl Child {
         AHEAD.store(80 * HOUR, Ordering::SeqCst);
         outbox.kick();
         self.wait_for(&expired, State::Expired).await;
+    }
+
+    /// A key with two messages waiting: all of it ends in one act, or nothing.
+    async fn revoke(&mut self) {
+        let (accounts, outbox) = (self.opened.accounts.clone(), self.opened.outbox.clone());
+        let account = accounts.find(ALICE).unwrap();
+        let text = accounts.add_key(&account, Role::Agent, DOOMED).await.unwrap();
+        let key = accounts.key_info(&text).unwrap().id;
+        let mut holds = Vec::new();
+        for _ in 0..2 {
+            holds.push(self.hold_of(account.clone(), key.clone(), "ben@example.net", "revoke").await);
+        }
+        let denial = Denial { approver: APPROVER.to_owned(), reason: "no more".to_owned() };
+        outbox.revoke_key(&key, Some(denial)).await.unwrap();
+        for hold in holds {
+            self.tell(&format!("state {hold} denied"));
+        }
     }
 
     /// Until nothing is due or under way.
@@ -232,6 +258,9 @@ fn child_that_may_be_killed() {
     let mode = std::env::var(MODE).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
+        if [ACTS, ACTS_AGAIN].contains(&mode.as_str()) {
+            return acts_child::work(folder, &mode).await;
+        }
         let told = File::options().create(true).append(true).open(folder.join(TOLD)).unwrap();
         let mut child = Child { opened: open(&folder), told, folder };
         child.start().await;

@@ -32,7 +32,7 @@ const MISSED_AT_MOST: usize = 20;
 const NEVER: Duration = Duration::from_secs(3);
 
 /// Points that the scenario must reach, or it doesn't show what it should.
-const MUST: [&str; 36] = [
+const MUST: [&str; 38] = [
     "intake/file.create",
     "intake/file.write",
     "intake/file.sync",
@@ -53,6 +53,8 @@ const MUST: [&str; 36] = [
     "withdraw/db.sync",
     "expire/db.sync",
     "resend/db.sync",
+    "revoke/db.sync",
+    "revoke/durable",
     "recover/begin",
     "rotate/db.sync",
     "settle-sent/db.sync",
@@ -76,23 +78,23 @@ fn kills() -> usize {
 }
 
 /// What all children share; dropped in this order.
-struct Stand {
-    postfix: Postfix,
-    _dovecot: Dovecot,
+pub(crate) struct Stand {
+    pub(crate) postfix: Postfix,
+    pub(crate) dovecot: Dovecot,
     /// Behind Postfix.
     sink: Sink,
     /// Bob's provider, which never answers the dot.
     silent: Sink,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 impl Stand {
-    fn start() -> Stand {
+    pub(crate) fn start() -> Stand {
         let (sink, silent) = (Sink::start(), Sink::start());
         silent.after_dot(AfterDot::Close);
         let dovecot = Dovecot::start();
         let postfix = Postfix::start(&dovecot, sink.port);
-        Stand { postfix, _dovecot: dovecot, sink, silent, scratch: Scratch::new() }
+        Stand { postfix, dovecot, sink, silent, scratch: Scratch::new() }
     }
 
     /// An empty folder with a configuration.
@@ -123,7 +125,7 @@ impl Stand {
 }
 
 /// A file with a password in it.
-fn stand_file(path: &Path, text: &str) {
+pub(crate) fn stand_file(path: &Path, text: &str) {
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(path).unwrap();
     std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
@@ -161,7 +163,7 @@ fn run_to_the_end(folder: &Path, mode: &str, more: &[(&str, &str)]) {
 }
 
 /// Every point that a run reaches, with how often.
-fn points(folder: &Path, mode: &str) -> BTreeMap<String, usize> {
+pub(crate) fn points(folder: &Path, mode: &str) -> BTreeMap<String, usize> {
     let log = folder.join("points");
     run_to_the_end(folder, mode, &[("TOLLGATE_FAILPOINT_LOG", log.to_str().unwrap())]);
     let mut points = BTreeMap::new();
@@ -189,41 +191,51 @@ fn all_kills(points: &BTreeMap<String, usize>) -> VecDeque<(String, usize)> {
 }
 
 /// What came of all kills.
-#[derive(Default)]
-struct Tally {
+struct Tally<T> {
     killed: BTreeMap<String, usize>,
     missed: Vec<String>,
-    copies: BTreeMap<String, Copies>,
+    found: Vec<T>,
 }
 
-/// Kills at each of `points` in a folder that `prepare` makes; a start
-/// follows, and the state is looked at.
-fn kill_at_each(points: &BTreeMap<String, usize>, mode: &str, prepare: impl Fn(usize) -> PathBuf + Sync) -> Tally {
+/// Kills at each of `points` in a folder that `prepare` makes, a process in
+/// the first of two modes; one in the other mode follows, and `check` looks at
+/// what is left. What it found after each.
+pub(crate) fn kill_at_each<T: Send>(
+    points: &BTreeMap<String, usize>,
+    modes: (&str, &str),
+    prepare: impl Fn(usize) -> PathBuf + Sync,
+    check: impl Fn(&Path) -> T + Sync,
+) -> Vec<T> {
     let queue = Mutex::new(all_kills(points).into_iter().enumerate().collect::<VecDeque<_>>());
-    let tally = Mutex::new(Tally::default());
+    let tally = Mutex::new(Tally { killed: BTreeMap::new(), missed: Vec::new(), found: Vec::new() });
+    let one = |number: usize, name: String, occurrence: usize| {
+        let folder = prepare(number);
+        let point = format!("{name}#{occurrence}");
+        let (status, log) = run(&folder, modes.0, &[("TOLLGATE_FAILPOINT", &point)]);
+        let killed = status.signal() == Some(nix::libc::SIGABRT) && log.contains("failpoint ");
+        assert!(killed || status.success(), "{point}: {status}\n{log}");
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            run_to_the_end(&folder, modes.1, &[]);
+            check(&folder)
+        }));
+        let found = found.unwrap_or_else(|_| panic!("after a kill at {point} in {}", folder.display()));
+        let mut tally = tally.lock().unwrap();
+        tally.found.push(found);
+        match killed {
+            true => *tally.killed.entry(name).or_default() += 1,
+            false => tally.missed.push(point),
+        }
+        drop(tally);
+        std::fs::remove_dir_all(&folder).unwrap();
+    };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|_| {
                 scope.spawn(|| {
                     loop {
-                        let Some((number, (name, occurrence))) = queue.lock().unwrap().pop_front() else { return };
-                        let folder = prepare(number);
-                        let point = format!("{name}#{occurrence}");
-                        let (status, log) = run(&folder, mode, &[("TOLLGATE_FAILPOINT", &point)]);
-                        let killed = status.signal() == Some(nix::libc::SIGABRT) && log.contains("failpoint ");
-                        assert!(killed || status.success(), "{point}: {status}\n{log}");
-                        run_to_the_end(&folder, RECOVER, &[]);
-                        let copies = std::panic::catch_unwind(|| check(&folder));
-                        let copies =
-                            copies.unwrap_or_else(|_| panic!("after a kill at {point} in {}", folder.display()));
-                        let mut tally = tally.lock().unwrap();
-                        tally.copies.extend(copies);
-                        match killed {
-                            true => *tally.killed.entry(name).or_default() += 1,
-                            false => tally.missed.push(point),
-                        }
-                        drop(tally);
-                        std::fs::remove_dir_all(&folder).unwrap();
+                        let next = queue.lock().unwrap().pop_front();
+                        let Some((number, (name, occurrence))) = next else { return };
+                        one(number, name, occurrence);
                     }
                 })
             })
@@ -240,11 +252,11 @@ fn kill_at_each(points: &BTreeMap<String, usize>, mode: &str, prepare: impl Fn(u
     assert!(tally.missed.len() * MISSED_AT_MOST <= all, "missed: {:?}", tally.missed);
     let never: BTreeSet<_> = points.keys().filter(|name| !tally.killed.contains_key(*name)).collect();
     assert!(never.is_empty(), "never killed at {never:?}");
-    tally
+    tally.found
 }
 
 #[track_caller]
-fn arrived_as_told(stand: &Stand, copies: &BTreeMap<String, Copies>) {
+pub(crate) fn arrived_as_told(stand: &Stand, copies: &BTreeMap<String, Copies>) {
     let sent = || copies.iter().filter(|(_, of)| **of == Copies::One);
     eventually("everything that was sent to arrive", || {
         let arrived = stand.arrived();
@@ -278,8 +290,8 @@ fn a_kill_at_every_point_loses_nothing_and_sends_nothing_twice() {
     let mut copies = check(&folder);
     assert_eq!(copies.values().filter(|of| **of == Copies::One).count(), 2, "the run without a kill sends two");
     println!("{} points, {} in all; one run takes {:?}", points.len(), points.values().sum::<usize>(), began.elapsed());
-    let tally = kill_at_each(&points, SCENARIO, |n| stand.folder(&format!("k{n}")));
-    copies.extend(tally.copies);
+    let found = kill_at_each(&points, (SCENARIO, RECOVER), |n| stand.folder(&format!("k{n}")), check);
+    copies.extend(found.into_iter().flatten());
     arrived_as_told(&stand, &copies);
     println!("took {:?}", began.elapsed());
 }
@@ -302,8 +314,8 @@ fn a_kill_at_every_point_of_a_recovery_changes_nothing() {
     for must in ["sweep/file.remove", "recover/db.sync", "recover/durable", "file.rename"] {
         assert!(points.contains_key(must), "{must} is not among {:?}", points.keys());
     }
-    let tally = kill_at_each(&points, RECOVER, |n| copy(&format!("k{n}")));
-    arrived_as_told(&stand, &tally.copies);
+    let found = kill_at_each(&points, (RECOVER, RECOVER), |n| copy(&format!("k{n}")), check);
+    arrived_as_told(&stand, &found.into_iter().flatten().collect());
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -13,6 +13,7 @@ mod clients;
 mod filing;
 mod history;
 mod lanes;
+mod limits;
 mod login;
 mod names;
 mod outcomes;

@@ -1,6 +1,7 @@
 //! What an agent asks to remove, over Dovecot; and grants that change while
 //! it is signed in.
 
+use crate::common::eventually;
 use crate::common::imap::Imap;
 use crate::common::mail::{Message, message};
 use crate::common::world::{Keys, PIN, World};
@@ -124,6 +125,64 @@ fn a_mailbox_is_deleted_with_exactly_what_was_shown() {
     assert_eq!(world.approver(keys).approve(&hold, PIN).status, 303);
     world.gateway.wait_for_state(&hold, "sent");
     assert!(!direct.mailboxes().contains(&"Old".to_owned()));
+}
+
+/// Waits for one message of the agent's that matches; its octets as text.
+#[track_caller]
+fn told(agent: &mut Imap, mailbox: &str, keys: &str) -> String {
+    let uid = eventually(&format!("{keys} in {mailbox}"), || {
+        agent.ok(&format!("SELECT \"{mailbox}\""));
+        let found = agent.search(keys);
+        (found.len() == 1).then(|| found[0])
+    });
+    String::from_utf8(agent.body(uid)).unwrap()
+}
+
+#[test]
+fn an_agent_is_told_how_what_it_asked_to_remove_ended() {
+    let world = World::start();
+    let keys = &world.alice;
+    let mails = mails(keys, &["Secret words", "Two", "Three"]);
+    let mut direct = world.dovecot.direct("alice");
+    mails.iter().for_each(|m| drop(direct.append("Archive", "", &m.octets)));
+    grant(&world, &keys.agent, &["delete=ask"]);
+    let mut agent = world.agent(keys);
+    agent.ok("SELECT Archive");
+    let [done, denied, failed] = [1, 2, 3].map(|n| held(&mut agent, &format!("STORE {n} +FLAGS (\\Deleted)")));
+    let shown = told(&mut agent, "Tollgate/Outbox", &format!("HEADER X-Tollgate-Hold {done}"));
+    for text in ["X-Tollgate-State: held", "Delete 1 message in Archive for good", "waits for a person"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(!shown.contains("Secret words") && !shown.contains("/held/"), "{shown}");
+    assert_eq!(world.approver(keys).approve(&done, PIN).status, 303);
+    world.gateway.wait_for_state(&done, "sent");
+    let shown =
+        told(&mut agent, "Tollgate/Outbox", &format!("HEADER X-Tollgate-Hold {done} HEADER X-Tollgate-State sent"));
+    assert!(shown.contains("it was carried out"), "{shown}");
+    world.gateway.tollgate(&["held", "deny", &denied, "--reason", "still needed"]).ok();
+    let report = told(&mut agent, "INBOX", "SUBJECT \"Denied: Delete 1 message\"");
+    assert!(report.contains("Reason: still needed") && report.contains(&denied), "{report}");
+    let shown =
+        told(&mut agent, "Tollgate/Outbox", &format!("HEADER X-Tollgate-Hold {denied} HEADER X-Tollgate-State denied"));
+    assert!(shown.contains("X-Tollgate-Detail: still needed"), "{shown}");
+    // What was approved is gone already.
+    direct.ok("SELECT Archive");
+    direct.ok("STORE 2 +FLAGS (\\Deleted)");
+    direct.ok("EXPUNGE");
+    assert_eq!(world.approver(keys).approve(&failed, PIN).status, 303);
+    world.gateway.wait_for_state(&failed, "failed");
+    let report = told(&mut agent, "INBOX", "SUBJECT \"Not removed: Delete 1 message\"");
+    assert!(report.contains("can't be read any more") && report.contains(&failed), "{report}");
+    // People read of it on the page; another agent reads nothing of it.
+    let mut person = world.person(keys);
+    person.ok("SELECT INBOX");
+    assert!(person.search("SUBJECT \"Not removed\"").is_empty());
+    let other = world.gateway.add_key(&keys.address, "agent", "other");
+    let mut other = Imap::login(world.gateway.imap, &keys.address, &other);
+    for mailbox in ["INBOX", "Tollgate/Outbox"] {
+        other.ok(&format!("SELECT \"{mailbox}\""));
+        assert!(other.search("ALL").is_empty(), "{mailbox}");
+    }
 }
 
 #[test]

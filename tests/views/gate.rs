@@ -21,6 +21,7 @@ pub(crate) async fn start(folder: &Path, samples: bool, preset: &str) -> Gateway
     let text = format!(
         "state_dir = \"state\"\ncerts_dir = \"certs\"\n[listen]\nimaps = []\nsubmissions = []\n\
          imap_plain = [\"127.0.0.1:0\"]\nsmtp_plain = [\"127.0.0.1:0\"]\nweb = [\"127.0.0.1:0\"]\n\
+         [limits]\nagent_commands_per_minute = 1000000\n\
          [lanes]\npreset = \"{preset}\"\n[[account]]\naddress = \"{USER}\"\nprovider = \"embedded\"\n"
     );
     std::fs::write(&file, text).unwrap();

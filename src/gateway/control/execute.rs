@@ -12,7 +12,6 @@ use crate::account::{AccountId, AccountsError, Change, Grant, GrantError, Grants
 use crate::config::AccountConfig;
 use crate::floor::identity::to_text;
 use crate::floor::ledger::{self, Event, LedgerHead};
-use crate::floor::submission::State;
 use crate::gateway::core::{BackfillRequest, Core};
 use crate::imap::{measured, pins, rows};
 use crate::lane::trace::Trace;
@@ -40,7 +39,7 @@ pub async fn execute(core: &Core, request: Request) -> Result<Value, ControlErro
         Request::KeyRevoke { id } => key_revoke(core, &id).await,
         Request::KeyShow { id } => key_show(core, &id),
         Request::KeyGrant { id, changes } => key_grant(core, &id, &changes).await,
-        Request::HeldList { account, all } => held_list(core, account.as_deref(), all),
+        Request::HeldList { account, all, limit } => held_list(core, account.as_deref(), all, limit),
         Request::HeldShow { id } => Ok(hold_json(&find_hold(core, &id)?)),
         Request::HeldMessage { id } => held_message(core, &id),
         Request::HeldDeny { id, reason } => held_deny(core, &id, &reason).await,
@@ -114,15 +113,7 @@ async fn key_add(core: &Core, account: &str, role: Role, name: &str) -> Result<V
 }
 
 async fn key_revoke(core: &Core, id: &str) -> Result<Value, ControlError> {
-    let id = KeyId(id.into());
-    let before = core.accounts.list_keys(None).into_iter().find(|k| k.id == id).is_some_and(|k| k.revoked_at.is_some());
-    let info = core.accounts.revoke(&id).await?;
-    if !before {
-        let event = Event::KeyRevoked { account: info.account.to_string(), key: info.id.to_string() };
-        core.outbox.record(event).await?;
-    }
-    // Also where it was revoked before: an earlier call may have ended here.
-    core.outbox.freeze_key(&id).await?;
+    let info = core.outbox.revoke_key(&KeyId(id.into()), None).await?;
     to_value(&info)
 }
 
@@ -166,24 +157,24 @@ async fn key_grant(core: &Core, id: &str, changes: &[String]) -> Result<Value, C
     key_show(core, id)
 }
 
-fn held_list(core: &Core, account: Option<&str>, all: bool) -> Result<Value, ControlError> {
+fn held_list(core: &Core, account: Option<&str>, all: bool, limit: Option<usize>) -> Result<Value, ControlError> {
     let accounts = match account {
         Some(text) => vec![account_of(core, text)?],
         None => core.accounts.ids(),
     };
-    let mut holds = Vec::new();
+    let (mut holds, mut more) = (Vec::new(), 0);
+    let most = limit.unwrap_or(usize::MAX);
     for account in accounts {
-        holds.extend(core.outbox.list(&account)?.iter().filter(|h| all || open(h.state)).map(hold_json));
+        let mut listed = core.outbox.pending(&account, most)?;
+        if all {
+            listed.holds = core.outbox.recent(&account, most)?;
+            listed.holds.drain(..listed.holds.len().saturating_sub(most));
+        } else {
+            more += listed.all - listed.holds.len();
+        }
+        holds.extend(listed.holds.iter().map(hold_json));
     }
-    Ok(json!({ "holds": holds }))
-}
-
-/// Whether a person or the dispatcher still has something to do.
-fn open(state: State) -> bool {
-    match state {
-        State::Held | State::Approved | State::Sending | State::Unknown => true,
-        State::Sent | State::Failed | State::Denied | State::Expired | State::Withdrawn => false,
-    }
+    Ok(json!({ "holds": holds, "more": more }))
 }
 
 fn find_hold(core: &Core, text: &str) -> Result<Hold, ControlError> {

@@ -107,7 +107,7 @@ async fn a_key_is_made_and_revoked_through_the_socket_and_its_session_ends() {
 async fn a_hold_is_listed_read_back_and_denied_but_never_approved() {
     let r = running().await;
     let id = r.hold().await.to_string();
-    let list = r.ask(Request::HeldList { account: None, all: false }).await.unwrap();
+    let list = r.ask(Request::HeldList { account: None, all: false, limit: None }).await.unwrap();
     assert_eq!(list["holds"][0]["id"], json!(id));
     assert_eq!(list["holds"][0]["to"], json!(["a@example.net"]));
     let octets = r.ask(Request::HeldMessage { id: id.clone() }).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_hold_is_listed_read_back_and_denied_but_never_approved() {
     let deny = Request::HeldDeny { id: id.clone(), reason: "no".into() };
     assert_eq!(r.ask(deny.clone()).await.unwrap()["state"], "denied");
     assert_eq!(name(r.ask(deny).await.unwrap_err()), names::STATE);
-    let open = r.ask(Request::HeldList { account: None, all: false }).await.unwrap();
+    let open = r.ask(Request::HeldList { account: None, all: false, limit: None }).await.unwrap();
     assert_eq!(open["holds"], json!([]));
     let lines = Request::HeldDeny { id, reason: "two\nlines".into() };
     assert_eq!(name(r.ask(lines).await.unwrap_err()), names::INVALID);

@@ -215,7 +215,9 @@ fn fail(e: CheckError) -> Fail {
 fn held_fail(e: HoldError) -> Fail {
     let text = e.to_string();
     match e {
-        HoldError::TooMany(_) => Fail::No("LIMIT", text),
+        HoldError::TooMany(_) | HoldError::TooManyOctets(_) | HoldError::Crowded | HoldError::NeverFits(_) => {
+            Fail::No("LIMIT", text)
+        }
         HoldError::KeyRevoked => Fail::Bye(text),
         HoldError::Store(StoreError::Full(_)) => Fail::No("UNAVAILABLE", "the disk is full; nothing was held".into()),
         _ => Fail::No("UNAVAILABLE", text),

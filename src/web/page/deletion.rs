@@ -147,8 +147,8 @@ pub(super) fn outcome(state: State) -> &'static str {
         State::Sent => "The messages were the ones that were approved, and were removed.",
         State::Failed => "It was not carried out; what was said tells why.",
         State::Unknown => {
-            "The connection was lost while the messages were removed, so nobody knows which ones are gone. \
-             It is not tried again by itself."
+            "The connection was lost, or the gateway stopped, while the messages were removed, so nobody knows which \
+             ones are gone; some may still be there and flagged as deleted. It is not tried again by itself."
         }
         State::Denied => "It was denied. Nothing was removed.",
         State::Expired => "Nobody decided in time. Nothing was removed.",

@@ -6,16 +6,19 @@ use super::{Frame, Here, badge, count, octets, subject};
 use crate::config::ApprovalMode;
 use crate::floor::submission::State;
 use crate::mail::mime::visible::{Shape, reveal};
-use crate::outbox::Hold;
+use crate::outbox::{Hold, Listed};
 
 /// Recipients named in a list before the rest is counted.
 const NAMED: usize = 2;
 
 /// What waits for a person or is under way.
-pub(in crate::web) fn held(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
+pub(in crate::web) fn held(frame: &Frame<'_>, listed: &Listed) -> Markup {
+    let holds = &listed.holds;
+    let more = listed.all.saturating_sub(holds.len());
     let waiting = holds.iter().filter(|h| h.state == State::Held).count();
     let title = match waiting {
         0 => "Nothing waits".to_owned(),
+        n if more > 0 => format!("{n} messages and more wait for you"),
         n => format!("{} wait{} for you", count(n, "message"), if n == 1 { "s" } else { "" }),
     };
     let body = html! {
@@ -32,6 +35,10 @@ pub(in crate::web) fn held(frame: &Frame<'_>, holds: &[Hold]) -> Markup {
             p.lead { "Nothing below is sent or removed unless you approve it. What you don't decide expires by itself." }
             @if waiting > 1 { p { a.button href="/batch" { "Approve several at once" } } }
             (rows(frame, holds))
+            @if more > 0 {
+                p.note { "These are the newest. " (more) " more wait or are under way; they show here when some of "
+                    "these are decided, and " code { "tollgate held list" } " lists them." }
+            }
         }
     };
     frame.layout(&title, Here::Held, &body)

@@ -7,6 +7,7 @@ mod house;
 mod links;
 mod passkeys;
 mod shows;
+mod twins;
 
 use super::pin::{ATTEMPTS, MAX_OCTETS};
 use crate::floor::action::Action;

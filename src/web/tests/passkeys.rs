@@ -17,7 +17,7 @@ fn challenge(text: &str) -> [u8; 32] {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).unwrap().try_into().unwrap()
 }
 
-fn origin(house: &House) -> String {
+pub(super) fn origin(house: &House) -> String {
     format!("http://{}", house.authority())
 }
 
@@ -44,7 +44,7 @@ async fn register(house: &House, cookie: &str, authenticator: &Authenticator) ->
 }
 
 /// A house that asks for passkeys, signed in, with one that is registered.
-async fn ready() -> (House, String, Authenticator) {
+pub(super) async fn ready() -> (House, String, Authenticator) {
     let house = House::requiring(ApprovalMode::Passkey).await;
     let (cookie, authenticator) = (house.me().await, Authenticator::new(7, &origin(&house)));
     let answer = register(&house, &cookie, &authenticator).await;
@@ -53,14 +53,14 @@ async fn ready() -> (House, String, Authenticator) {
 }
 
 /// One page view of a hold: what the script would sign, and the form.
-struct Seen {
-    id: HoldId,
-    approve: [u8; 32],
+pub(super) struct Seen {
+    pub(super) id: HoldId,
+    pub(super) approve: [u8; 32],
     deny: [u8; 32],
     form: Vec<(&'static str, String)>,
 }
 
-async fn see(house: &House, id: &HoldId, cookie: &str) -> Seen {
+pub(super) async fn see(house: &House, id: &HoldId, cookie: &str) -> Seen {
     let page = house.get(&format!("/held/{id}"), cookie).await;
     assert_eq!(page.status, 200, "{}", page.body);
     let of = |act: &str| challenge(&page.attribute(&format!("/held/{id}/{act}"), "data-challenge"));
@@ -68,7 +68,7 @@ async fn see(house: &House, id: &HoldId, cookie: &str) -> Seen {
     Seen { id: id.clone(), approve: of("approve"), deny: of("deny"), form: form.to_vec() }
 }
 
-async fn decide(house: &House, cookie: &str, seen: &Seen, act: &str, assertion: &Assertion) -> Answer {
+pub(super) async fn decide(house: &House, cookie: &str, seen: &Seen, act: &str, assertion: &Assertion) -> Answer {
     let answer = json(assertion);
     let mut form: Vec<(&str, &str)> = seen.form.iter().map(|(n, v)| (*n, v.as_str())).collect();
     form.push(("assertion", &answer));
