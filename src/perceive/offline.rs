@@ -26,7 +26,7 @@ pub(super) struct Score {
 /// Urgency by the odds of push: the rule's thresholds (0.20 no longer silent,
 /// 0.50 no longer info, 0.70 push) stand where mail that its weights had not
 /// seen says that they should.
-const CURVE: [(f64, f64); 4] = [(0.0, 0.0), (0.20, 0.50), (0.50, URGENT), (1.0, 1.0)];
+const CURVE: [(f64, f64); 4] = [(0.0, 0.0), (0.15, 0.50), (0.50, URGENT), (1.0, 1.0)];
 /// The urgency of the push row, as the rule has it by default.
 const URGENT: f64 = 0.70;
 /// The odds from which on a campaign is marketing and nothing else.

@@ -68,6 +68,9 @@ pub(super) fn warm() {
     LazyLock::force(&SHIPPED);
 }
 
+/// How much worse it is to miss a push than to see one too many.
+const MISSED: f64 = 1.25;
+
 /// What remains possible whatever the words are.
 const DOUBT: f64 = 0.002;
 
@@ -102,9 +105,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     };
     let evidence = Evidence::of(case);
     let mut odds = weights.odds(&evidence);
-    if is_out_of_time(case) {
-        odds[0] *= OUT_OF_TIME;
-    }
+    odds[0] *= if is_out_of_time(case) { OUT_OF_TIME } else { MISSED };
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
