@@ -22,7 +22,7 @@ const PASSES: usize = 40;
 /// How far a step goes before the gradients seen so far shorten it.
 const RATE: f64 = 0.2;
 /// How much a weight shrinks towards nothing, for each example.
-const SHRINK: f64 = 1.0e-5;
+const SHRINK: f64 = 3.0e-5;
 /// Examples that hold a piece of evidence at least, for it to be learned.
 const LEAST: u32 = 2;
 /// Parts of the examples that are kept out in turn to see how sure to be.

@@ -69,7 +69,7 @@ pub(super) fn warm() {
 }
 
 /// How much worse it is to miss a push than to see one too many.
-const MISSED: f64 = 1.25;
+const MISSED: f64 = 1.5;
 
 /// What remains possible whatever the words are.
 const DOUBT: f64 = 0.002;
