@@ -34,6 +34,8 @@ pub(super) struct Doc {
     pub(super) length: usize,
     /// A telephone number stands in the text.
     pub(super) has_number: bool,
+    /// Words that are meant for a program were left out.
+    pub(super) steered: bool,
 }
 
 impl Sentence {
@@ -85,7 +87,9 @@ impl Doc {
         let length = own.chars().filter(|c| is_word(*c)).count();
         let forwarded = length < FORWARD_ONLY && is_forward(&reading.subject);
         let body = if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))) } else { own };
-        let (subject, body) = (normal(bare_subject(&reading.subject)), steering::without(&normal(&body)));
+        let (subject, body) = (normal(bare_subject(&reading.subject)), normal(&body));
+        let whole = body.len();
+        let body = steering::without(&body);
         let langs = spoken(&format!("{subject}\n{}", cut(&body, 4096)));
         let lang = if subject.chars().chain(body.chars()).any(|c| is_word(c) && !c.is_numeric()) {
             langs.first().copied()
@@ -98,11 +102,17 @@ impl Doc {
             let moments = moments(&text, &hits, reading_lang, clock);
             Sentence::new(text, hits, moments, subject)
         };
-        let meant = |text: &String| !steering::steers(text, &langs);
-        let mut all: Vec<Sentence> = sentences(&subject).into_iter().filter(meant).map(|s| make(s, true)).collect();
-        all.extend(sentences(&body).into_iter().filter(meant).map(|s| make(s, false)));
+        let mut steered = body.len() < whole;
+        let mut meant = |text: &String| {
+            let steers = steering::steers(text, &langs);
+            steered |= steers;
+            !steers
+        };
+        let mut all: Vec<Sentence> =
+            sentences(&subject).into_iter().filter(&mut meant).map(|s| make(s, true)).collect();
+        all.extend(sentences(&body).into_iter().filter(&mut meant).map(|s| make(s, false)));
         let has_number = all.iter().any(|s| has_telephone(&s.text));
-        Doc { sentences: all, lang, spoken: langs, length, has_number }
+        Doc { sentences: all, lang, spoken: langs, length, has_number, steered }
     }
 
     /// Distinct phrases of a class outside formulas, and how many of the

@@ -166,7 +166,8 @@ impl<'a> Seen<'a> {
 
     fn readable(&self) -> bool {
         let r = &self.reading;
-        let says_something = !self.doc.sentences.is_empty() || !r.calendars.is_empty() || r.attachments > 0;
+        let says_something =
+            !self.doc.sentences.is_empty() || self.doc.steered || !r.calendars.is_empty() || r.attachments > 0;
         !self.fields.is_empty() && says_something
     }
 }

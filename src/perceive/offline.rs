@@ -174,7 +174,7 @@ fn confidence(case: &Case<'_>, judged: &Judged, sheet: &mut Sheet) -> f64 {
     let s = case.signals;
     let (seen, confidence) = if s.has(Signal::Invitation) || s.has(Signal::Code) {
         ("told by its structure", STRUCTURE)
-    } else if case.doc.lang.is_none() {
+    } else if case.doc.lang.is_none() || case.doc.sentences.is_empty() {
         ("no words", WORDLESS)
     } else {
         ("odds of the likeliest lane", judged.of(judged.best))

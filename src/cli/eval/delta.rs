@@ -457,9 +457,10 @@ mod tests {
     const HISTORY: &str = r#"{"account":"alex@example.org","correspondents":[
         {"address":"Ana@Example.com","names":["Ana Marin"],"sent_to":5,"replied":4,"received":9}]}"#;
 
+    /// A code, of which the scorer is equally sure whoever sends it.
     fn mail(id: &str, from: &str, domain: &str, more: &str) -> String {
         format!(
-            r#"{{"id":"{id}","lane":"any","from":"{from}","to":"alex@example.org","subject":"figures","date":"Tue, 12 May 2026 09:10:00 +0200","headers":{{"Authentication-Results":"mx.example.org; dmarc=pass header.from={domain}"}},"text":"Could you send me the figures by Friday?"{more}}}"#
+            r#"{{"id":"{id}","lane":"any","from":"{from}","to":"alex@example.org","subject":"figures","date":"Tue, 12 May 2026 09:10:00 +0200","headers":{{"Authentication-Results":"mx.example.org; dmarc=pass header.from={domain}"}},"text":"Your verification code is 482 913."{more}}}"#
         )
     }
 
