@@ -270,11 +270,30 @@ mod tests {
 
     #[test]
     fn the_shipped_sets_keep_their_floors() {
-        for (set_name, floors) in [("seed.jsonl", "seed-floors.toml"), ("gate.jsonl", "floors.toml")] {
+        for (set_name, floors) in [
+            ("seed.jsonl", "seed-floors.toml"),
+            ("gate.jsonl", "floors.toml"),
+            ("stream.jsonl", "stream-floors.toml"),
+            ("metamorphic.jsonl", "metamorphic-floors.toml"),
+        ] {
             let (set, floors) = (set().with_file_name(set_name), set().with_file_name(floors));
             let report = run(&set, false, Some(&floors)).unwrap();
             assert!(report.passed(), "{}", report.output());
         }
+    }
+
+    /// Injected payloads that still gain something: a heap of Korean words
+    /// below a newsletter, which is shown in info in place of silent.
+    const GAINING: [&str; 1] = ["adv-injection-014"];
+
+    #[test]
+    fn no_injected_payload_gains_a_lane_but_the_named_ones() {
+        let report = run(&set().with_file_name("adversarial.jsonl"), true, None).unwrap();
+        let v: serde_json::Value = serde_json::from_str(&report.output()).unwrap();
+        let moved = v["twins"]["moved"].as_array().unwrap();
+        let injected: Vec<&str> =
+            moved.iter().filter(|m| m["stratum"] == "injection").filter_map(|m| m["id"].as_str()).collect();
+        assert_eq!(injected, GAINING);
     }
 
     #[test]

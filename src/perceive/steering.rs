@@ -59,6 +59,10 @@ const MARKS: &[&str] = &[
     "classify as",
     "classified as",
     "as push",
+    "=push",
+    ": push",
+    ":push",
+    "push(",
     "dringlichkeit=",
     "dringlichkeit =",
     "dringlichkeit:",
@@ -103,6 +107,7 @@ const MARKS: &[&str] = &[
     "指示を無視",
     "指示は無視",
     "システム:",
+    "システム判定",
     "に分類して",
     "紧急度",
     "紧急程度=",
@@ -127,6 +132,8 @@ const MAX_LINE: usize = 600;
 const HEAP_WORDS: usize = 7;
 /// Distinct concepts that a heap names at least.
 const HEAP_CONCEPTS: usize = 3;
+/// Of this many words of a heap at most one joins others.
+const JOINING: usize = 6;
 
 static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(MARKS).ok());
 
@@ -158,19 +165,17 @@ fn marked(text: &str) -> bool {
     AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
 }
 
-/// Many words of many matters and none that joins them.
+/// Many words of many matters and hardly one that joins them.
 fn is_heap(sentence: &str, spoken: &[Lang]) -> bool {
     if sentence.ends_with(['.', '!', '?', '。']) {
         return false;
     }
-    let mut words = 0;
+    let (mut words, mut joining) = (0, 0);
     for word in sentence.split(|c| !is_word(c)).filter(|w| !w.is_empty()) {
-        if is_common(word) || joins(word) {
-            return false;
-        }
         words += 1;
+        joining += usize::from(is_common(word) || joins(word));
     }
-    words >= HEAP_WORDS && concepts::named(sentence, spoken) >= HEAP_CONCEPTS
+    words >= HEAP_WORDS && joining * JOINING <= words && concepts::named(sentence, spoken) >= HEAP_CONCEPTS
 }
 
 /// Particles and endings by which words of Korean and Japanese are joined; a

@@ -517,4 +517,13 @@ mod tests {
         let twice = HISTORY.replace("]}", r#",{"address":"ana@example.com"}]}"#);
         assert!(Known::read(&path("t.json", &twice)).is_err());
     }
+
+    #[test]
+    fn being_sure_without_corroboration_gives_look_alikes_away() {
+        let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("eval").join(name);
+        let floors = file("delta-floors.toml");
+        let (attacks, honest) = (file("adversarial.jsonl"), file("cooperative.jsonl"));
+        let report = run(&attacks, &honest, &file("history.json"), SEED, Some(&floors)).unwrap();
+        assert!(report.broken_floors.is_empty(), "{:?}", report.broken_floors);
+    }
 }
