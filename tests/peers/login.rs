@@ -332,8 +332,10 @@ fn what_needs_a_stored_password_is_refused_with_the_reason() {
     }
 }
 
-/// The tagged answer without the name that was asked for.
+/// The tagged answer without the name that was asked for, and without the times that Dovecot adds:
+/// "(0.002 + 0.000 + 0.001 secs)".
 fn without(answer: &str, name: &str) -> String {
+    let answer = answer.strip_suffix(" secs).").and_then(|a| a.rsplit_once(" (")).map_or(answer, |(said, _)| said);
     answer.replace(name, "NAME")
 }
 
