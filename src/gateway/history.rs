@@ -199,7 +199,7 @@ impl Scribe {
         let not_theirs = NotTheirs::of(&self.outbox, &self.mirror.account)?;
         let own: BTreeSet<String> = self.mirror.facts.addresses.iter().map(|a| a.canonical()).collect();
         lease.forget_selection();
-        let exists = lease.select(mailbox, true).await.map_err(|e| e.to_string())?.exists;
+        let exists = lease.select_plainly(mailbox, true).await.map_err(|e| e.to_string())?.exists;
         let mut counted = Counted::default();
         let mut from = exists.saturating_sub(MAX_READ) + 1;
         while from <= exists {

@@ -373,7 +373,7 @@ fn later(due: &mut BTreeMap<HoldId, Due>, id: &HoldId) {
 /// The messages of a mailbox with this Message-ID; selects it.
 async fn found(lease: &mut Lease, mailbox: &[u8], id: &str) -> Result<Vec<UpstreamUid>, CopyError> {
     lease.forget_selection();
-    lease.select(mailbox, true).await?;
+    lease.select_plainly(mailbox, true).await?;
     let outcome = lease.run_with_names(b"UID SEARCH HEADER Message-ID ", &[id.as_bytes()]).await?.ok()?;
     let hits = outcome.untagged.iter().filter_map(|u| match u.parse() {
         UntaggedData::Search(numbers) => Some(numbers),

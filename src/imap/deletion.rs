@@ -70,7 +70,7 @@ pub(super) fn is_remade(mirror: &Mirror) -> Result<bool, Fail> {
 pub(super) async fn look(mirror: &Mirror, mailbox: &[u8], uids: Option<Vec<u32>>) -> Result<Look, CheckError> {
     let mut lease = mirror.pool.any().await?;
     lease.forget_selection();
-    let uidvalidity = lease.select(mailbox, true).await?.uidvalidity;
+    let uidvalidity = lease.select_plainly(mailbox, true).await?.uidvalidity;
     let uids = match uids {
         Some(uids) => uids,
         None => search(&mut lease, "ALL").await?,
@@ -252,7 +252,7 @@ async fn carry_out(mirror: &Mirror, permit: Permit) -> Result<Used, Stopped> {
 /// Fetches, hashes and compares everything, by EXAMINE.
 async fn verify(lease: &mut Lease, permit: &Permit) -> Result<(), Stopped> {
     let asked = permit.deletion();
-    let selected = lease.select(asked.mailbox.as_bytes(), true).await.map_err(CheckError::from)?;
+    let selected = lease.select_plainly(asked.mailbox.as_bytes(), true).await.map_err(CheckError::from)?;
     if selected.uidvalidity != asked.uidvalidity {
         return Err(differs("the mailbox was made anew"));
     }
@@ -271,7 +271,7 @@ async fn verify(lease: &mut Lease, permit: &Permit) -> Result<(), Stopped> {
 /// just compared them.
 async fn remove(lease: &mut Lease, permit: &Permit, uids: &[u32]) -> Result<(), Stopped> {
     let asked: &Deletion = permit.deletion();
-    let selected = lease.select(asked.mailbox.as_bytes(), false).await.map_err(CheckError::from)?;
+    let selected = lease.select_plainly(asked.mailbox.as_bytes(), false).await.map_err(CheckError::from)?;
     if selected.uidvalidity != asked.uidvalidity {
         return Err(differs("the mailbox was made anew"));
     }
@@ -319,7 +319,7 @@ async fn delete_mailbox(lease: &mut Lease, asked: &Deletion) -> Result<(), Stopp
         return Err(stays("other messages came meanwhile".into()));
     }
     // RFC 9051 §6.3.5 leaves it open whether a selected mailbox can be deleted.
-    lease.select(b"INBOX", true).await.map_err(under_way)?;
+    lease.select_plainly(b"INBOX", true).await.map_err(under_way)?;
     let done = told(lease, &[b"DELETE ".as_slice(), &quote(asked.mailbox.as_bytes())].concat()).await;
     done.map_err(|e| if e.ends_connection() { under_way(e) } else { stays(e.to_string()) })
 }

@@ -23,6 +23,20 @@ fn known(world: &World, from: &str) -> String {
     text.lines().find(|l| l.starts_with("Known:")).unwrap().to_owned()
 }
 
+/// The connections that looked into Sent and filed a copy there serve sessions
+/// afterwards, which never asked for MODSEQ (RFC 7162 §3.1).
+fn modseq_is_told_to_nobody(world: &World) {
+    for _ in 0..2 {
+        let mut session = world.person(&world.alice);
+        session.ok("SELECT Sent");
+        for command in ["STORE 1 +FLAGS (\\Flagged)", "STORE 1 -FLAGS (\\Flagged)", "FETCH 1 (FLAGS)"] {
+            let answer = session.ok(command);
+            assert!(!answer.untagged.is_empty(), "{command}");
+            assert!(!format!("{:?}", answer.untagged).contains("MODSEQ"), "{command}: {:?}", answer.untagged);
+        }
+    }
+}
+
 #[test]
 fn sent_tells_whom_the_person_knows_and_nothing_that_an_agent_wrote() {
     let world = World::start();
@@ -52,6 +66,7 @@ fn sent_tells_whom_the_person_knows_and_nothing_that_an_agent_wrote() {
     assert_eq!((&look["mailbox"], &look["read"], &look["left_out"]), (&"Sent".into(), &23.into(), &2.into()), "{look}");
     assert_eq!((&look["correspondents"], &look["strangers_are_absent"]), (&20.into(), &true.into()), "{look}");
     assert_eq!(world.gateway.json(&args), look, "a second look finds the same");
+    modseq_is_told_to_nobody(&world);
 
     assert!(
         known(&world, "ann@example.com").contains("written to 3×, answered 1×"),

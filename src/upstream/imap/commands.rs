@@ -63,6 +63,16 @@ impl Connection {
         selected(&outcome.ok()?, examine)
     }
 
+    /// Opens `mailbox` as a client that knows nothing of CONDSTORE: once it is
+    /// enabled (RFC 7162 §3.1), FETCH responses carry MODSEQ to whoever gets
+    /// the connection next.
+    pub async fn select_plainly(&mut self, mailbox: &[u8], examine: bool) -> Result<Selected, ImapError> {
+        let verb: &[u8] = if examine { b"EXAMINE " } else { b"SELECT " };
+        let name = encode_astring(mailbox);
+        let outcome = self.run_parts(&[Part::Text(verb), part(&name)]).await?;
+        selected(&outcome.ok()?, examine)
+    }
+
     /// Lists the mailboxes that match `pattern` under `reference`.
     pub async fn list(&mut self, reference: &[u8], pattern: &[u8]) -> Result<Vec<ListEntry>, ImapError> {
         let outcome = self.run_with_names(b"LIST ", &[reference, pattern]).await?.ok()?;
