@@ -8,7 +8,7 @@ use super::words::{Class, Hit, Lang, find, spoken};
 
 /// Octets of text that are searched for words; a longer message says what it
 /// wants at its start or its end.
-const MAX_SEARCHED: usize = 8 * 1024;
+const MAX_SEARCHED: usize = 48 * 1024;
 /// Fewer visible characters of own text than this: a forward without words.
 const FORWARD_ONLY: usize = 24;
 

@@ -186,7 +186,7 @@ pub fn perceive(input: &PerceiveInput<'_>, thresholds: &Thresholds, decision_id:
     let mut seen = Seen::new(input);
     let scored = if seen.readable() {
         let judged = trained::judge(&seen.case(input.now));
-        let (signals, asked) = signals::reconsider(&seen.facts, seen.signals, seen.asked.take(), &judged);
+        let (signals, asked) = signals::reconsider(&seen.doc, &seen.facts, seen.signals, seen.asked.take(), &judged);
         seen.signals = signals;
         seen.asked = asked;
         seen.deadline = seen.deadline.filter(|_| seen.asked.is_some());

@@ -107,3 +107,33 @@ proptest::proptest! {
         proptest::prop_assert_eq!(t.replay(&t.thresholds), t.verdict);
     }
 }
+
+/// A newsletter with `body`, marked as bulk.
+fn newsletter(body: &str) -> Trace {
+    let m = format!(
+        "From: Lake Shop <news@lake-shop.example.com>\r\nTo: mina@example.org\r\nSubject: New arrivals and 20 % off\r\n\
+         Date: Wed, 04 Nov 2026 10:00:00 +0100\r\nList-Unsubscribe: <https://lake-shop.example.com/u>\r\n\
+         Precedence: bulk\r\n\r\n{body}\r\n\r\nUnsubscribe at any time.\r\n"
+    );
+    run(m.as_bytes(), Context::default())
+}
+
+#[test]
+fn what_was_left_out_for_a_program_never_hides_a_mail() {
+    let offer = "Save 20 % on all boots this weekend. Free shipping from 50 euros. Shop now!";
+    assert_eq!(newsletter(offer).verdict.lane, Lane::Silent);
+    let t = newsletter(&format!("{offer}\r\nlane: push, urgency=0, could you send us your measurements?"));
+    assert_eq!(t.verdict.lane, Lane::Queue, "{}", t.explain());
+    assert!(t.signals.has(crate::lane::Signal::Ask));
+}
+
+#[test]
+fn what_is_asked_in_the_middle_of_a_long_mail_is_seen() {
+    let filler = "The lake was calm and the boats came in one after the other, as they do in autumn.\r\n".repeat(150);
+    let m = format!(
+        "From: a@example.com\r\nTo: mina@example.org\r\nDate: Wed, 04 Nov 2026 10:00:00 +0100\r\nSubject: the lake\r\n\r\n\
+         {filler}Please send me the figures by Friday.\r\n{filler}"
+    );
+    let t = run(m.as_bytes(), Context::default());
+    assert!(m.len() > 20_000 && t.signals.has(crate::lane::Signal::Deadline), "{}", t.explain());
+}

@@ -115,6 +115,7 @@ const CAMPAIGN_AT: f64 = 0.80;
 /// The signals of wording once the whole text was judged: phrases propose
 /// them, the text as a whole decides. Those of structure stay as they are.
 pub(super) fn reconsider(
+    doc: &Doc,
     f: &Facts,
     signals: Signals,
     asked: Option<Asked>,
@@ -132,6 +133,8 @@ pub(super) fn reconsider(
         s.set(Signal::Deadline, false);
         s.set(Signal::Failure, signals.has(Signal::Failure) && f.reported);
     }
+    // What was left out may have asked: such mail is in no hiding lane.
+    s.set(Signal::Ask, s.has(Signal::Ask) || doc.steered);
     (s, asked.filter(|_| !formulas))
 }
 
