@@ -34,6 +34,7 @@ async fn try_hold(bench: &Bench, role: Role, envelope: Envelope) -> Result<HoldI
         role,
         envelope,
         blob,
+        row: None,
         length,
         message_id: None,
         subject: Some("x".to_owned()),
