@@ -129,10 +129,11 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         post(mirror, reports::row(hold, host, url, now())).await?;
         see(core, account, &name, &Announced::default()).await?;
     }
-    let rows = outbox_view::wanted(&holds, &live, host);
-    let names = rows.iter().map(|r| r.name.clone()).collect();
+    let wanted: Vec<(String, &Hold)> =
+        outbox_view::wanted(&holds, &live).into_iter().map(|h| (outbox_view::name(h), h)).collect();
     // The new state first: at no time does a submission seem to be gone.
-    let mut new = rows.into_iter().filter(|row| !shown.contains(&row.name));
+    let new = wanted.iter().filter(|(name, _)| !shown.contains(name));
+    let mut new = new.map(|(_, hold)| outbox_view::row(hold, host));
     loop {
         let some: Vec<LocalRow> = new.by_ref().take(POSTED_AT_ONCE).collect();
         if some.is_empty() {
@@ -140,7 +141,7 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
         }
         mirror.ask(|r| Op::PostLocals(some, r)).await?;
     }
-    withdraw(mirror, outbox_view::PREFIX, &names).await
+    withdraw(mirror, outbox_view::PREFIX, &wanted.into_iter().map(|(name, _)| name).collect()).await
 }
 
 /// The agents' keys that can still look.

@@ -27,10 +27,10 @@ const WIDTH: usize = 76;
 /// Longest detail, in characters.
 const MAX_DETAIL: usize = 500;
 
-/// Everything to show, oldest first.
-pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>, host: &str) -> Vec<LocalRow> {
+/// The holds to show, oldest first.
+pub(super) fn wanted<'h>(holds: &'h [Hold], live: &BTreeSet<KeyId>) -> Vec<&'h Hold> {
     let mut ended: BTreeMap<&KeyId, usize> = BTreeMap::new();
-    let mut rows: Vec<LocalRow> = Vec::new();
+    let mut wanted: Vec<&Hold> = Vec::new();
     for hold in holds.iter().rev().filter(|h| h.role == Role::Agent && live.contains(&h.key)) {
         if hold.state.is_final() {
             let count = ended.entry(&hold.key).or_default();
@@ -39,10 +39,15 @@ pub(super) fn wanted(holds: &[Hold], live: &BTreeSet<KeyId>, host: &str) -> Vec<
                 continue;
             }
         }
-        rows.push(row(hold, host));
+        wanted.push(hold);
     }
-    rows.reverse();
-    rows
+    wanted.reverse();
+    wanted
+}
+
+/// What the local message of a hold in its state is called.
+pub(super) fn name(hold: &Hold) -> String {
+    format!("{PREFIX}{}/{}", hold.id, told(hold.state))
 }
 
 /// The state as it is told: an attempt is no state of its own, so that
@@ -54,7 +59,8 @@ fn told(state: State) -> &'static str {
     }
 }
 
-fn row(hold: &Hold, host: &str) -> LocalRow {
+/// The local message of a hold.
+pub(super) fn row(hold: &Hold, host: &str) -> LocalRow {
     let state = told(hold.state);
     let mut octets = format!("X-Tollgate-Hold: {}\r\nX-Tollgate-State: {state}\r\n", hold.id);
     if hold.state.is_final()
@@ -66,7 +72,7 @@ fn row(hold: &Hold, host: &str) -> LocalRow {
         octets.push_str(&removal::shown(hold, host, state));
     }
     LocalRow {
-        name: format!("{PREFIX}{}/{state}", hold.id),
+        name: name(hold),
         date: internaldate(hold.held_at),
         octets,
         flags: Vec::new(),

@@ -268,6 +268,11 @@ impl Outbox {
         })
     }
 
+    /// Whether anything that arrived for the account is kept to compare with.
+    pub fn has_arrived(&self, account: &AccountId) -> Result<bool, HoldError> {
+        store::read(self.store.as_ref(), |r| Ok(r.last(Table::Lineage, &prefix(ARRIVED, account))?.is_some()))
+    }
+
     /// What of an agent's drafts is in a submission.
     pub fn lineage(&self, account: &AccountId, octets: &[u8]) -> Result<Option<Lineage>, HoldError> {
         let written = written(octets);
@@ -300,14 +305,15 @@ impl Outbox {
         if outside.is_empty() {
             return Ok(Action::SendEmail);
         }
-        let all: BTreeSet<u64> = &passages(&written.own) | &passages(&written.quoted);
-        if all.is_empty() {
-            return Ok(Action::SendEmail);
-        }
         store::read(self.store.as_ref(), |r| {
             let rows = r.scan(Table::Lineage, &prefix(ARRIVED, account), b"", MAX_ARRIVED)?;
+            if rows.is_empty() {
+                return Ok(Action::SendEmail);
+            }
+            let all: BTreeSet<u64> = &passages(&written.own) | &passages(&written.quoted);
             let mut arrived = rows.iter().map(|(_, row)| Sketch::from_row(row));
-            let copied = arrived.any(|sketch| sketch.is_mostly_in(&all) && sketch.is_new_to(outside));
+            let copied =
+                !all.is_empty() && arrived.any(|sketch| sketch.is_mostly_in(&all) && sketch.is_new_to(outside));
             Ok(if copied { Action::ForwardExternal } else { Action::SendEmail })
         })
     }

@@ -453,6 +453,13 @@ async fn action_of(
     row: Option<Arc<[u8]>>,
 ) -> Result<Action, Reply> {
     let outside = transaction.outside();
+    if let Some(octets) = &row
+        && matches!(services.outbox.has_arrived(&principal.account), Ok(false))
+    {
+        // Little to read, and nothing to compare it with: not worth a thread.
+        let action = services.outbox.action_of(&principal.account, octets, &outside);
+        return action.map_err(|error| hold_fault(&error));
+    }
     let (outbox, store, account) = (services.outbox.clone(), services.store.clone(), principal.account.clone());
     let blob = *blob;
     let read = tokio::task::spawn_blocking(move || -> Result<Action, HoldError> {
