@@ -4,7 +4,8 @@ use super::body::{Reading, cut};
 use super::steering;
 use super::text::{is_word, normal, sentences};
 use super::time::{Clock, Moment, moments};
-use super::words::{Class, Hit, Lang, find, spoken};
+use super::trained::MAX_CHARACTERS;
+use super::words::{Class, Hit, Lang, Said, find, find_all, spoken};
 
 /// Octets of text that are searched for words; a longer message says what it
 /// wants at its start or its end.
@@ -17,6 +18,9 @@ const FORWARD_ONLY: usize = 24;
 pub(super) struct Sentence {
     pub(super) text: String,
     pub(super) hits: Vec<Hit>,
+    /// The concepts that it names, as often as it does; of the first
+    /// [`MAX_CHARACTERS`] only.
+    pub(super) concepts: Vec<&'static str>,
     pub(super) moments: Vec<Moment>,
     pub(super) subject: bool,
     /// Classes of the phrases, and of those that [`Sentence::plain`] gives.
@@ -39,8 +43,9 @@ pub(super) struct Doc {
 }
 
 impl Sentence {
-    fn new(text: String, hits: Vec<Hit>, moments: Vec<Moment>, subject: bool) -> Sentence {
-        let mut s = Sentence { text, hits, moments, subject, classes: (0, 0) };
+    fn new(text: String, said: Said, moments: Vec<Moment>, subject: bool) -> Sentence {
+        let Said { hits, concepts } = said;
+        let mut s = Sentence { text, hits, concepts, moments, subject, classes: (0, 0) };
         let bits = |hits: &mut dyn Iterator<Item = &Hit>| -> u64 {
             hits.filter_map(|h| h.class.bit()).fold(0, |all, bit| all | 1 << bit)
         };
@@ -97,10 +102,16 @@ impl Doc {
             None
         };
         let reading_lang = lang.unwrap_or(Lang::En);
-        let make = |text: String, subject: bool| {
-            let hits = find(&text, &langs);
-            let moments = moments(&text, &hits, reading_lang, clock);
-            Sentence::new(text, hits, moments, subject)
+        let mut characters = 0;
+        let mut make = |text: String, subject: bool| {
+            let said = if characters < MAX_CHARACTERS {
+                characters += text.chars().count();
+                find_all(&text, &langs)
+            } else {
+                Said { hits: find(&text, &langs), concepts: Vec::new() }
+            };
+            let moments = moments(&text, &said.hits, reading_lang, clock);
+            Sentence::new(text, said, moments, subject)
         };
         let mut steered = body.len() < whole;
         let mut meant = |text: &String| {

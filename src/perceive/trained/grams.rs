@@ -8,11 +8,10 @@ use super::super::doc::{Doc, Sentence};
 use super::super::offline::Case;
 use super::super::text::is_word;
 use super::super::words::{CLASSES, Class};
-use super::concepts;
 
 /// Characters of own text that are looked at; the rest of a longer message
 /// adds little to what it wants.
-pub(super) const MAX_CHARACTERS: usize = 2400;
+pub(in crate::perceive) const MAX_CHARACTERS: usize = 2400;
 
 /// Kinds of evidence, told apart so that a word in the subject is another
 /// piece of evidence than the word in the text.
@@ -63,7 +62,7 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
     let end = end_of(case.doc);
     for (n, s) in case.doc.sentences.iter().enumerate() {
         let last = n >= end;
-        concepts::found(&s.text, &case.doc.spoken, &mut |concept| {
+        for concept in s.concepts.iter().copied() {
             take(Space::Concept, &[concept]);
             if s.subject {
                 take(Space::Concept, &[concept, "subject"]);
@@ -71,7 +70,7 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
             if last {
                 take(Space::Concept, &[concept, "end"]);
             }
-        });
+        }
         sentence(s, kind, last, &mut left, &mut buffer, take);
         if left == 0 {
             break;

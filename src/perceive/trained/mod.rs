@@ -14,6 +14,7 @@ pub mod learn;
 use std::sync::LazyLock;
 
 use grams::{SPACES, Space, walk};
+pub(super) use grams::MAX_CHARACTERS;
 
 use super::offline::Case;
 use crate::lane::{LANES, Lane};
@@ -62,9 +63,8 @@ impl Judged {
     }
 }
 
-/// Reads the weights and builds the concepts' automaton, unless that is done.
+/// Reads the weights, unless that is done.
 pub(super) fn warm() {
-    concepts::warm();
     LazyLock::force(&SHIPPED);
 }
 

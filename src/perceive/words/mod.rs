@@ -1,5 +1,5 @@
-//! The vocabulary, one file per language, and one automaton that finds all of
-//! it in one pass.
+//! The vocabulary, one file per language, of which all is found in one pass
+//! together with the concepts.
 //!
 //! A phrase ends in `*` where any ending may follow. Phrases are brought to
 //! the same form as the text ([`super::text::normal`]), so accents may stand
@@ -11,14 +11,15 @@ mod es;
 mod fr;
 mod ja;
 mod ko;
+pub(super) mod phrases;
 mod zh;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
 use super::text::{is_word, normal};
+use super::trained;
+use phrases::{Phrases, Sets};
 
 /// A language that there is a vocabulary for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -225,10 +226,11 @@ impl Class {
 /// Phrases of one class, separated by `|`.
 type Row = (Class, &'static str);
 
-struct Entry {
-    class: Class,
-    lang: Lang,
-    open_end: bool,
+/// What a phrase of the vocabulary or of a concept stands for.
+#[derive(Clone, Copy)]
+enum Meaning {
+    Class(Class, Lang),
+    Concept(&'static str),
 }
 
 /// A phrase found in a text.
@@ -241,8 +243,19 @@ pub(super) struct Hit {
 }
 
 struct Lexicon {
-    automaton: Option<AhoCorasick>,
-    entries: Vec<Entry>,
+    phrases: Phrases,
+    /// Of each phrase.
+    meanings: Vec<Meaning>,
+}
+
+/// The sets of the vocabulary in these languages.
+fn words(langs: &[Lang]) -> Sets {
+    langs.iter().fold(0, |all, lang| all | 1 << *lang as u8)
+}
+
+/// The sets of the concepts in these languages.
+fn concepts(langs: &[Lang]) -> Sets {
+    words(langs) << LANGS.len()
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
@@ -255,55 +268,66 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
         (Lang::Ja, ja::WORDS),
         (Lang::Zh, zh::WORDS),
     ];
-    let mut entries = Vec::new();
-    let mut patterns = Vec::new();
-    for (lang, rows) in tables {
-        for (class, phrases) in rows {
-            for phrase in phrases.split('|').filter(|p| !p.is_empty()) {
-                let open_end = phrase.ends_with('*');
-                patterns.push(normal(phrase.trim_end_matches('*')));
-                entries.push(Entry { class: *class, lang, open_end });
-            }
-        }
-    }
-    // Building fails only for more patterns than 32-bit ids can name; then
-    // nothing is found, and mail is shown.
-    let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(patterns).ok();
-    Lexicon { automaton, entries }
+    let rows = tables.into_iter().flat_map(|(lang, rows)| rows.iter().map(move |row| (lang, row.0, row.1)));
+    let vocabulary = rows.flat_map(|(lang, class, phrases)| {
+        let phrases = phrases.split('|').filter(|p| !p.is_empty());
+        phrases.map(move |phrase| (words(&[lang]), Meaning::Class(class, lang), phrase))
+    });
+    let all = vocabulary.chain(
+        trained::concepts::phrases()
+            .map(|(lang, concept, phrase)| (concepts(&[lang]), Meaning::Concept(concept), phrase)),
+    );
+    let mut meanings = Vec::new();
+    let phrases = Phrases::new(all.map(|(set, meaning, phrase)| {
+        meanings.push(meaning);
+        (set, normal(phrase.trim_end_matches('*')), phrase.ends_with('*'))
+    }));
+    Lexicon { phrases, meanings }
 });
 
-/// Builds the automaton, which takes a while, unless that is done.
+/// Makes the vocabulary ready, which takes a while, unless that is done.
 pub(super) fn warm() {
     LazyLock::force(&LEXICON);
 }
 
-/// Every phrase in a normalised text, in order of their ends; phrases of
-/// languages that aren't `spoken` are left out.
-pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
-    let Some(automaton) = &LEXICON.automaton else { return Vec::new() };
-    let mut hits = Vec::new();
-    for m in automaton.find_overlapping_iter(text) {
-        let Some(entry) = LEXICON.entries.get(m.pattern().as_usize()) else { continue };
-        if spoken.contains(&entry.lang) && stands_alone(text, m.start(), m.end(), entry.open_end) {
-            hits.push(Hit { class: entry.class, lang: entry.lang, start: m.start(), end: m.end() });
-        }
-    }
-    hits
+/// What a text has of the vocabulary and of the concepts, in order of the
+/// phrases' ends.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) hits: Vec<Hit>,
+    /// One by one, as often as they are said.
+    pub(super) concepts: Vec<&'static str>,
 }
 
-/// A phrase in Latin letters must not be a part of a longer word.
-pub(super) fn stands_alone(text: &str, start: usize, end: usize, open_end: bool) -> bool {
-    // A digit beside a letter is a border: "3pm", "30min".
-    let latin = |c: char| (c as u32) < 0x250 && c.is_alphabetic();
-    let same = |a: char, b: char| (latin(a) && latin(b)) || (a.is_ascii_digit() && b.is_ascii_digit());
-    let before = text[..start].chars().next_back();
-    let first = text[start..].chars().next();
-    if before.zip(first).is_some_and(|(a, b)| same(a, b)) {
-        return false;
+/// Every phrase in a normalised text; phrases of languages that aren't
+/// `spoken` are left out.
+pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
+    said(text, words(spoken)).hits
+}
+
+/// The same, and every concept.
+pub(super) fn find_all(text: &str, spoken: &[Lang]) -> Said {
+    said(text, words(spoken) | concepts(spoken))
+}
+
+/// Every concept in a normalised text.
+pub(super) fn find_concepts(text: &str, spoken: &[Lang]) -> Vec<&'static str> {
+    said(text, concepts(spoken)).concepts
+}
+
+fn said(text: &str, sets: Sets) -> Said {
+    let lexicon = &*LEXICON;
+    let mut out = Said::default();
+    for found in lexicon.phrases.find(text, sets) {
+        match lexicon.meanings.get(found.phrase as usize) {
+            Some(Meaning::Class(class, lang)) => {
+                out.hits.push(Hit { class: *class, lang: *lang, start: found.start, end: found.end });
+            }
+            Some(Meaning::Concept(concept)) => out.concepts.push(concept),
+            None => {}
+        }
     }
-    let last = text[..end].chars().next_back();
-    let after = text[end..].chars().next();
-    open_end || !last.zip(after).is_some_and(|(a, b)| same(a, b))
+    out
 }
 
 /// Words so common that they tell a Latin language, in which.
