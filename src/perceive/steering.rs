@@ -137,16 +137,104 @@ const JOINING: usize = 6;
 
 static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(MARKS).ok());
 
-/// Builds the automaton, unless that is done.
+/// Makes the marks ready to be found, unless that is done.
 pub(super) fn warm() {
     LazyLock::force(&AUTOMATON);
+    LazyLock::force(&ANCHORS);
+}
+
+/// Octets of a mark without a blank by which it is suspected: of the East's
+/// two characters.
+const ANCHOR: usize = 4;
+const ANCHOR_EAST: usize = 6;
+/// The mark that is too short for that.
+const OBJECT: &str = "{\"";
+/// Bits of a place in the table of anchors.
+const PLACE_BITS: u32 = 15;
+/// Places of a text that are looked at in one go.
+const BLOCK: usize = 64;
+
+/// What marks are suspected by.
+struct Anchors {
+    /// A bit for each place that an anchor hashes to: few others do.
+    places: Vec<u64>,
+    /// In order.
+    all: Vec<u64>,
+}
+
+static ANCHORS: LazyLock<Anchors> = LazyLock::new(|| {
+    let mut all: Vec<u64> = MARKS.iter().filter_map(|mark| anchor(mark)).map(head).collect();
+    all.sort_unstable();
+    let mut places = vec![0; (1 << PLACE_BITS) / 64];
+    for place in all.iter().map(|a| place(*a)) {
+        places[place / 64] |= 1 << (place % 64);
+    }
+    Anchors { places, all }
+});
+
+impl Anchors {
+    fn may_have(&self, head: u64) -> bool {
+        let place = place(head);
+        self.places[place / 64] >> (place % 64) & 1 != 0
+    }
+
+    fn have(&self, head: u64) -> bool {
+        self.all.binary_search(&head).is_ok()
+    }
+}
+
+/// The octets of a mark that are rarest in other texts.
+fn anchor(mark: &str) -> Option<&[u8]> {
+    let octets = mark.as_bytes();
+    let windows = (0..octets.len()).filter(|at| mark.is_char_boundary(*at)).filter_map(|at| {
+        octets.get(at..at + if octets[at] < 0xe0 { ANCHOR } else { ANCHOR_EAST })
+    });
+    let whole = windows.filter(|w| !w.contains(&b' ') && std::str::from_utf8(w).is_ok());
+    whole.max_by_key(|w| w.iter().map(|octet| rarity(*octet)).sum::<usize>())
+}
+
+/// The rarer an octet is, the more.
+fn rarity(octet: u8) -> usize {
+    const LETTERS: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz";
+    match octet {
+        // Kana, which stand in every sentence.
+        0x81..=0x83 => 0,
+        _ => LETTERS.iter().position(|l| *l == octet).unwrap_or(LETTERS.len()),
+    }
+}
+
+/// An anchor as a number.
+fn head(octets: &[u8]) -> u64 {
+    octets.iter().rev().fold(0, |head, o| head << 8 | u64::from(*o))
+}
+
+fn place(head: u64) -> usize {
+    (head.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACE_BITS)) as usize
+}
+
+/// Whether a mark may stand in a text, however its blanks are joined and its
+/// lines and sentences parted afterwards. Hardly ever without reason.
+pub(super) fn may_be_marked(text: &str) -> bool {
+    let octets = text.as_bytes();
+    let anchors = &*ANCHORS;
+    let short = |w: &[u8]| u64::from(u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+    for at in (0..octets.len()).step_by(BLOCK) {
+        let block = &octets[at..(at + BLOCK + ANCHOR - 1).min(octets.len())];
+        let seen = block.windows(ANCHOR).fold(false, |seen, w| seen | anchors.may_have(short(w)));
+        if seen && block.windows(ANCHOR).any(|w| anchors.have(short(w))) {
+            return true;
+        }
+    }
+    let east = |w: &[u8]| w[0] >= 0xe0 && anchors.may_have(head(w)) && anchors.have(head(w));
+    memchr::memmem::find(octets, OBJECT.as_bytes()).is_some()
+        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(east))
 }
 
 /// A normalised text without the lines that are addressed to a program.
 pub(super) fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        if line.len() > MAX_LINE || !marked(line) {
+        if line.len() > MAX_LINE || !is_marked(line) {
             out.push_str(line);
         } else {
             out.push('\n');
@@ -155,18 +243,15 @@ pub(super) fn without(text: &str) -> String {
     out
 }
 
-/// Whether a sentence is addressed to a program, or is a heap of the words
-/// that programs look for, which no person writes to a person.
-pub(super) fn steers(sentence: &str, spoken: &[Lang]) -> bool {
-    marked(sentence) || is_heap(sentence, spoken)
+/// Whether a line or a sentence is addressed to a program.
+pub(super) fn is_marked(text: &str) -> bool {
+    may_be_marked(text) && AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
 }
 
-fn marked(text: &str) -> bool {
-    AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
-}
-
-/// Many words of many matters and hardly one that joins them.
-fn is_heap(sentence: &str, spoken: &[Lang]) -> bool {
+/// Whether a sentence is a heap of the words that programs look for, which no
+/// person writes to a person: many words of many matters and hardly one that
+/// joins them.
+pub(super) fn is_heap(sentence: &str, spoken: &[Lang]) -> bool {
     if sentence.ends_with(['.', '!', '?', '。']) {
         return false;
     }
@@ -209,8 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn every_mark_is_suspected() {
+        for mark in MARKS {
+            assert!(may_be_marked(&format!("some words {mark} and more")), "{mark}");
+            // What joins or parts the text afterwards: "p.m." and "a.m." become
+            // "pm" and "am", and blanks become one.
+            let anchor = anchor(mark).map_or(OBJECT.as_bytes(), |a| a);
+            assert!(!["am", "pm", " "].iter().any(|w| memchr::memmem::find(anchor, w.as_bytes()).is_some()), "{mark}");
+        }
+        assert!(!may_be_marked("Could you send me the figures by 3 pm tomorrow? 내일 오후 3시까지 보내 주실 수 있을까요?"));
+    }
+
+    #[test]
     fn heaps_of_words_are_told_from_sentences() {
-        let steers = |t: &str, lang| steers(&normal(t), &[lang]);
+        let steers = |t: &str, lang| is_heap(&normal(t), &[lang]);
         assert!(steers(
             "meeting calendar invite, proposed time, reschedule, appointment, video call, dentist appointment, order confirmed, receipt attached",
             Lang::En

@@ -18,7 +18,9 @@ const MAX_DIGITS: usize = 4;
 fn all_numbers(sentence: &str, hits: &[Hit]) -> Vec<Number> {
     let bytes = sentence.as_bytes();
     let mut out = Vec::new();
-    let mut at = 0;
+    // Counting is much quicker than looking for the first.
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let mut at = if digits == 0 { bytes.len() } else { 0 };
     while at < bytes.len() {
         if !bytes[at].is_ascii_digit() {
             at += 1;

@@ -103,14 +103,14 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     let Some(weights) = Weights::shipped().filter(|_| !case.doc.sentences.is_empty()) else {
         return Judged { odds: [1.0 / CLASSES as f64; CLASSES], best: Lane::Queue, pieces: Vec::new() };
     };
-    let evidence = Evidence::of(case);
+    let (evidence, met) = Evidence::gather(case);
     let mut odds = weights.odds(&evidence);
     odds[0] *= if is_out_of_time(case) { OUT_OF_TIME } else { MISSED };
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
     order.sort_by(|a, b| odds[*b].total_cmp(&odds[*a]));
-    let pieces = weights.explain(case, &evidence, order[0], order[1]);
+    let pieces = weights.explain(case, &evidence, &met, order[0], order[1]);
     Judged { odds, best: LANES[order[0]], pieces }
 }
 
@@ -122,17 +122,27 @@ pub struct Evidence {
 
 impl Evidence {
     pub(super) fn of(case: &Case<'_>) -> Evidence {
+        Evidence::gather(case).0
+    }
+
+    /// The evidence, and for each place the how manieth piece of the walk was
+    /// the first that it holds.
+    fn gather(case: &Case<'_>) -> (Evidence, Met) {
         let mut seen = vec![0u64; SLOTS / 64];
         let mut slots: [Vec<u32>; SPACES] = Default::default();
+        let mut met: Met = Default::default();
+        let mut walked = 0;
         walk(case, &mut |space, parts| {
             let slot = slot(space, parts);
             let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
                 slots[space as usize].push(slot);
+                met[space as usize].push(walked);
             }
+            walked += 1;
         });
-        Evidence { slots }
+        (Evidence { slots }, met)
     }
 
     /// What one place of a kind counts: many words of a long text count little each.
@@ -146,6 +156,9 @@ impl Evidence {
         WORTH[space] / (self.slots[space].len().max(FEW) as f64).sqrt()
     }
 }
+
+/// By kind and place of [`Evidence`], a number in the order of the walk.
+type Met = [Vec<u32>; SPACES];
 
 /// What a fact counts.
 const FACT: f64 = 0.225;
@@ -235,33 +248,37 @@ impl Weights {
         &self,
         case: &Case<'_>,
         evidence: &Evidence,
+        met: &Met,
         class: usize,
         other: usize,
     ) -> Vec<(String, f64)> {
-        let mut all: Vec<(u32, usize, f64)> = Vec::new();
+        let mut all: Vec<(u32, u32, f64)> = Vec::new();
         for (space, slots) in evidence.slots.iter().enumerate() {
             let value = evidence.value(space) * f64::from(self.sharpness);
-            for slot in slots {
+            for (slot, met) in slots.iter().zip(&met[space]) {
                 let w = self.table[*slot as usize];
                 let part = |n: usize| f64::from(w[n]) * f64::from(self.steps[space][n]) * value;
-                all.push((*slot, space, part(class) - part(other)));
+                all.push((*slot, *met, part(class) - part(other)));
             }
         }
         let by_weight =
-            |a: &(u32, usize, f64), b: &(u32, usize, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
+            |a: &(u32, u32, f64), b: &(u32, u32, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
         if all.len() > EXPLAINED {
             all.select_nth_unstable_by(EXPLAINED - 1, by_weight);
             all.truncate(EXPLAINED);
         }
         all.sort_by(by_weight);
+        // The words themselves weren't kept: the same walk meets them again.
+        let mut wanted: Vec<(u32, usize)> = all.iter().zip(0..).map(|(a, n)| (a.1, n)).collect();
+        wanted.sort_unstable();
+        let mut wanted = wanted.into_iter().peekable();
         let mut out: Vec<Option<(String, f64)>> = vec![None; all.len()];
+        let mut walked = 0;
         walk(case, &mut |space, parts| {
-            let slot = slot(space, parts);
-            if let Some(n) = all.iter().position(|a| a.0 == slot && a.1 == space as usize)
-                && out[n].is_none()
-            {
+            if let Some((_, n)) = wanted.next_if(|w| w.0 == walked) {
                 out[n] = Some((space.tell(parts), all[n].2));
             }
+            walked += 1;
         });
         out.into_iter().flatten().collect()
     }
