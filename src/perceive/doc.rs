@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::body::{Reading, cut};
 use super::steering;
-use super::text::{is_word, letters, normal, sentences};
+use super::text::{count, is_word, letters, normal, sentences};
 use super::time::{Clock, Moment, moments};
 use super::trained::MAX_CHARACTERS;
-use super::words::{Class, Hit, Lang, Said, find, find_all, spoken};
+use super::words::{Class, Finder, Hit, Lang, Said, spoken};
 
 /// Octets of text that are searched for words; a longer message says what it
 /// wants at its start or its end.
@@ -113,13 +113,14 @@ impl Doc {
             None
         };
         let reading_lang = lang.unwrap_or(Lang::En);
+        let mut finder = Finder::new(&langs);
         let mut characters = 0;
         let mut make = |text: String, subject: bool| {
             let said = if characters < MAX_CHARACTERS {
                 characters += text.chars().count();
-                find_all(&text, &langs)
+                finder.all(&text)
             } else {
-                Said { hits: find(&text, &langs), concepts: Vec::new() }
+                finder.words(&text)
             };
             let moments = moments(&text, &said.hits, reading_lang, clock);
             Sentence::new(text, said, moments, subject)
@@ -180,7 +181,7 @@ impl Doc {
 
 /// A run of seven to fifteen digits with the marks of telephone numbers.
 fn has_telephone(text: &str) -> bool {
-    if text.bytes().filter(u8::is_ascii_digit).count() < 7 {
+    if count(text.as_bytes(), |o| o.is_ascii_digit()) < 7 {
         return false;
     }
     text.split(|c: char| !(c.is_ascii_digit() || matches!(c, ' ' | '-' | '+' | '(' | ')' | '/' | '.')))

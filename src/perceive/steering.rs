@@ -149,37 +149,54 @@ const ANCHOR: usize = 4;
 const ANCHOR_EAST: usize = 6;
 /// The mark that is too short for that.
 const OBJECT: &str = "{\"";
-/// Bits of a place in the table of anchors.
-const PLACE_BITS: u32 = 15;
 /// Places of a text that are looked at in one go.
 const BLOCK: usize = 64;
 
-/// What marks are suspected by.
+/// What marks are suspected by: each anchor in its own place.
 struct Anchors {
-    /// A bit for each place that an anchor hashes to: few others do.
-    places: Vec<u64>,
-    /// In order.
-    all: Vec<u64>,
+    latin: Table,
+    east: Table,
 }
 
 static ANCHORS: LazyLock<Anchors> = LazyLock::new(|| {
-    let mut all: Vec<u64> = MARKS.iter().filter_map(|mark| anchor(mark)).map(head).collect();
-    all.sort_unstable();
-    let mut places = vec![0; (1 << PLACE_BITS) / 64];
-    for place in all.iter().map(|a| place(*a)) {
-        places[place / 64] |= 1 << (place % 64);
-    }
-    Anchors { places, all }
+    let of = |octets: usize| MARKS.iter().filter_map(|mark| anchor(mark)).filter(move |a| a.len() == octets).map(head);
+    Anchors { latin: Table::new(of(ANCHOR).collect()), east: Table::new(of(ANCHOR_EAST).collect()) }
 });
 
-impl Anchors {
-    fn may_have(&self, head: u64) -> bool {
-        let place = place(head);
-        self.places[place / 64] >> (place % 64) & 1 != 0
+/// A table without collisions; free places are 0.
+struct Table {
+    keys: Vec<u64>,
+    factor: u64,
+    shift: u32,
+}
+
+impl Table {
+    fn new(keys: Vec<u64>) -> Table {
+        let mut t = Table { keys: Vec::new(), factor: 0x9e37_79b9_7f4a_7c15, shift: 64 - 10 };
+        loop {
+            t.keys = vec![0; 1 << (64 - t.shift)];
+            if keys.iter().all(|key| t.put(*key)) {
+                return t;
+            }
+            // Another try scatters them otherwise; in the end there is room enough.
+            t.factor = t.factor.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+            t.shift -= u32::from(t.factor & 0x30 == 0);
+        }
     }
 
-    fn have(&self, head: u64) -> bool {
-        self.all.binary_search(&head).is_ok()
+    fn place(&self, key: u64) -> usize {
+        (key.wrapping_mul(self.factor) >> self.shift) as usize
+    }
+
+    fn put(&mut self, key: u64) -> bool {
+        let place = self.place(key);
+        let free = self.keys[place] == 0 || self.keys[place] == key;
+        self.keys[place] = key;
+        free
+    }
+
+    fn has(&self, key: u64) -> bool {
+        self.keys[self.place(key)] == key
     }
 }
 
@@ -208,26 +225,20 @@ fn head(octets: &[u8]) -> u64 {
     octets.iter().rev().fold(0, |head, o| head << 8 | u64::from(*o))
 }
 
-fn place(head: u64) -> usize {
-    (head.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACE_BITS)) as usize
-}
-
 /// Whether a mark may stand in a text, however its blanks are joined and its
 /// lines and sentences parted afterwards. Hardly ever without reason.
 pub(super) fn may_be_marked(text: &str) -> bool {
     let octets = text.as_bytes();
-    let anchors = &*ANCHORS;
-    let short = |w: &[u8]| u64::from(u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+    let Anchors { latin, east } = &*ANCHORS;
+    let has = |w: &[u8]| latin.has(u64::from(u32::from_le_bytes([w[0], w[1], w[2], w[3]])));
     for at in (0..octets.len()).step_by(BLOCK) {
         let block = &octets[at..(at + BLOCK + ANCHOR - 1).min(octets.len())];
-        let seen = block.windows(ANCHOR).fold(false, |seen, w| seen | anchors.may_have(short(w)));
-        if seen && block.windows(ANCHOR).any(|w| anchors.have(short(w))) {
+        if block.windows(ANCHOR).fold(false, |seen, w| seen | has(w)) {
             return true;
         }
     }
-    let east = |w: &[u8]| w[0] >= 0xe0 && anchors.may_have(head(w)) && anchors.have(head(w));
     memchr::memmem::find(octets, OBJECT.as_bytes()).is_some()
-        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(east))
+        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(|w| w[0] >= 0xe0 && east.has(head(w))))
 }
 
 /// A normalised text without the lines that are addressed to a program.

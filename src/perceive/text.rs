@@ -53,7 +53,7 @@ fn ascii_run(octets: &[u8]) -> usize {
 
 fn push_settled(settled: &str, out: &mut String) {
     let other = |o: u8| o == b'`' || (o != b'\n' && o.is_ascii_control());
-    if settled.bytes().filter(|o| other(*o)).count() == 0 {
+    if count(settled.as_bytes(), other) == 0 {
         let from = out.len();
         out.push_str(settled);
         out[from..].make_ascii_lowercase();
@@ -69,10 +69,16 @@ fn push_settled(settled: &str, out: &mut String) {
     }
 }
 
+/// How many octets are of a kind, several at once where the machine can.
+pub(super) fn count(octets: &[u8], is: impl Fn(u8) -> bool) -> usize {
+    let block = |block: &[u8]| block.iter().map(|o| u8::from(is(*o))).sum::<u8>();
+    octets.chunks(usize::from(u8::MAX)).map(|b| usize::from(block(b))).sum()
+}
+
 /// How many characters are letters or digits.
 pub(super) fn letters(text: &str) -> usize {
     if text.is_ascii() {
-        return text.bytes().filter(u8::is_ascii_alphanumeric).count();
+        return count(text.as_bytes(), |o| o.is_ascii_alphanumeric());
     }
     text.chars().filter(|c| is_word(*c)).count()
 }

@@ -1,6 +1,7 @@
 //! Times that stand on a number: hours, dates, spans.
 
 use super::{Atom, Part};
+use crate::perceive::text::count;
 use crate::perceive::words::{Class, Hit, Lang};
 
 /// A number of the sentence.
@@ -19,7 +20,7 @@ fn all_numbers(sentence: &str, hits: &[Hit]) -> Vec<Number> {
     let bytes = sentence.as_bytes();
     let mut out = Vec::new();
     // Counting is much quicker than looking for the first.
-    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let digits = count(bytes, |b| b.is_ascii_digit());
     let mut at = if digits == 0 { bytes.len() } else { 0 };
     while at < bytes.len() {
         if !bytes[at].is_ascii_digit() {

@@ -4,7 +4,7 @@
 //! Promises: pure; phrases of languages that the text isn't in are left out.
 //! Doesn't know: which concept matters; the weights learn that.
 
-use super::super::words::{Lang, find_concepts};
+use super::super::words::{Finder, Lang};
 
 /// A language's lines: `concept: phrase; phrase`, a phrase with `*` open at its end.
 const TABLES: [(Lang, &str); 7] = [
@@ -29,7 +29,7 @@ pub(in crate::perceive) fn phrases() -> impl Iterator<Item = (Lang, &'static str
 
 /// How many distinct concepts a normalised text names.
 pub(in crate::perceive) fn named(text: &str, spoken: &[Lang]) -> usize {
-    let mut concepts = find_concepts(text, spoken);
+    let mut concepts = Finder::new(spoken).concepts(text);
     concepts.sort_unstable();
     concepts.dedup();
     concepts.len()
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn every_phrase_is_found_in_itself() {
         for (lang, concept, phrase) in phrases() {
-            let seen = find_concepts(&normal(phrase.trim_end_matches('*')), &[lang]);
+            let seen = Finder::new(&[lang]).concepts(&normal(phrase.trim_end_matches('*')));
             assert!(seen.contains(&concept), "{lang:?} {concept}: {phrase}");
         }
     }

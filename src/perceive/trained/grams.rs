@@ -47,7 +47,12 @@ pub(super) enum Space {
 pub(super) const SPACES: usize = 12;
 
 /// Hands every piece of evidence to `take`, in parts that belong together.
-pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
+/// Sentences that aren't `wanted`, by their number, are passed over.
+pub(super) fn walk(
+    case: &Case<'_>,
+    wanted: &mut dyn FnMut(usize) -> bool,
+    take: &mut dyn FnMut(Space, &[&str]),
+) {
     let kind = if case.facts.bulk {
         "bulk"
     } else if case.facts.list {
@@ -58,9 +63,16 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
         "person"
     };
     let mut left = MAX_CHARACTERS;
-    let mut buffer = String::new();
+    let mut buffer = Runs::default();
     let end = end_of(case.doc);
     for (n, s) in case.doc.sentences.iter().enumerate() {
+        if left == 0 {
+            break;
+        }
+        if !wanted(n) {
+            left = left.saturating_sub(s.text.chars().count());
+            continue;
+        }
         let last = n >= end;
         for concept in s.concepts.iter().copied() {
             take(Space::Concept, &[concept]);
@@ -72,9 +84,6 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
             }
         }
         sentence(s, kind, last, &mut left, &mut buffer, take);
-        if left == 0 {
-            break;
-        }
     }
     sender(case, &mut buffer, take);
     facts(case, kind, take);
@@ -105,37 +114,50 @@ fn is_east(c: char) -> bool {
 }
 
 /// Words of a text, every digit as `0`.
-fn runs(text: &str, left: &mut usize, buffer: &mut String) -> Vec<Run> {
-    buffer.clear();
-    let mut out: Vec<Run> = Vec::new();
-    let mut open: Option<Run> = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if *left == 0 {
-            break;
+#[derive(Default)]
+struct Runs {
+    text: String,
+    runs: Vec<Run>,
+}
+
+impl Runs {
+    /// Reads the next text, as far as `left` characters go.
+    fn read(&mut self, text: &str, left: &mut usize) {
+        self.runs.clear();
+        let Runs { text: buffer, runs: out } = self;
+        buffer.clear();
+        let mut open: Option<Run> = None;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if *left == 0 {
+                break;
+            }
+            *left -= 1;
+            let at = buffer.len();
+            let inside = is_word(c)
+                || (c == '\'' && open.is_some_and(|r| !r.east))
+                || (matches!(c, ':' | '.' | ',')
+                    && buffer.ends_with('0')
+                    && chars.peek().is_some_and(char::is_ascii_digit));
+            if !inside {
+                out.extend(open.take().map(|r| Run { end: at, ..r }));
+                buffer.push(' ');
+                continue;
+            }
+            let east = is_east(c);
+            if open.is_some_and(|r| r.east != east) {
+                out.extend(open.take().map(|r| Run { end: at, ..r }));
+            }
+            open.get_or_insert(Run { start: at, end: at, east });
+            buffer.push(if c.is_ascii_digit() { '0' } else { c });
         }
-        *left -= 1;
-        let at = buffer.len();
-        let inside = is_word(c)
-            || (c == '\'' && open.is_some_and(|r| !r.east))
-            || (matches!(c, ':' | '.' | ',')
-                && buffer.ends_with('0')
-                && chars.peek().is_some_and(char::is_ascii_digit));
-        if !inside {
-            out.extend(open.take().map(|r| Run { end: at, ..r }));
-            buffer.push(' ');
-            continue;
-        }
-        let east = is_east(c);
-        if open.is_some_and(|r| r.east != east) {
-            out.extend(open.take().map(|r| Run { end: at, ..r }));
-        }
-        open.get_or_insert(Run { start: at, end: at, east });
-        buffer.push(if c.is_ascii_digit() { '0' } else { c });
+        let end = buffer.len();
+        out.extend(open.map(|r| Run { end, ..r }));
     }
-    let end = buffer.len();
-    out.extend(open.map(|r| Run { end, ..r }));
-    out
+
+    fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.runs.iter().map(|r| (&self.text[r.start..r.end], r.east))
+    }
 }
 
 fn sentence(
@@ -143,14 +165,13 @@ fn sentence(
     kind: &str,
     last: bool,
     left: &mut usize,
-    buffer: &mut String,
+    buffer: &mut Runs,
     take: &mut dyn FnMut(Space, &[&str]),
 ) {
-    let found = runs(&s.text, left, buffer);
+    buffer.read(&s.text, left);
     let mut before = "^";
-    for run in &found {
-        let word = &buffer[run.start..run.end];
-        if run.east {
+    for (word, is_east) in buffer.iter() {
+        if is_east {
             east(word, if s.subject { Space::EastSubject } else { Space::East }, take);
             if last {
                 east(word, Space::EastEnd, take);
@@ -166,7 +187,7 @@ fn sentence(
         if kind != "person" {
             take(Space::Kind, &[kind, word]);
         }
-        if !run.east {
+        if !is_east {
             pieces(word, take);
         }
         before = word;
@@ -215,14 +236,14 @@ fn east(word: &str, space: Space, take: &mut dyn FnMut(Space, &[&str])) {
     }
 }
 
-fn sender(case: &Case<'_>, buffer: &mut String, take: &mut dyn FnMut(Space, &[&str])) {
+fn sender(case: &Case<'_>, buffer: &mut Runs, take: &mut dyn FnMut(Space, &[&str])) {
     let Some(sender) = case.sender else { return };
     let mut left = 120;
     let text = super::super::text::normal(&format!("{} / {}", sender.display, sender.address.local));
-    for run in runs(&text, &mut left, buffer) {
-        let word = &buffer[run.start..run.end];
+    buffer.read(&text, &mut left);
+    for (word, is_east) in buffer.iter() {
         take(Space::Sender, &[word]);
-        if run.east {
+        if is_east {
             east(word, Space::Sender, take);
         }
     }

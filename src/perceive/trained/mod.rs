@@ -11,6 +11,7 @@ pub(super) mod concepts;
 mod grams;
 pub mod learn;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
 use grams::{SPACES, Space, walk};
@@ -125,23 +126,28 @@ impl Evidence {
         Evidence::gather(case).0
     }
 
-    /// The evidence, and for each place the how manieth piece of the walk was
-    /// the first that it holds.
+    /// The evidence, and where it was met.
     fn gather(case: &Case<'_>) -> (Evidence, Met) {
         let mut seen = vec![0u64; SLOTS / 64];
         let mut slots: [Vec<u32>; SPACES] = Default::default();
-        let mut met: Met = Default::default();
-        let mut walked = 0;
-        walk(case, &mut |space, parts| {
+        let mut met = Met::default();
+        let walked = Cell::new(0);
+        let mut starts = Vec::new();
+        let mut every = |_| {
+            starts.push(walked.get());
+            true
+        };
+        walk(case, &mut every, &mut |space, parts| {
             let slot = slot(space, parts);
             let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
                 slots[space as usize].push(slot);
-                met[space as usize].push(walked);
+                met.first[space as usize].push(walked.get());
             }
-            walked += 1;
+            walked.set(walked.get() + 1);
         });
+        met.starts = starts;
         (Evidence { slots }, met)
     }
 
@@ -157,8 +163,14 @@ impl Evidence {
     }
 }
 
-/// By kind and place of [`Evidence`], a number in the order of the walk.
-type Met = [Vec<u32>; SPACES];
+/// Where a walk met the evidence, by the number of a piece.
+#[derive(Debug, Default)]
+struct Met {
+    /// Of each place of [`Evidence`], the first piece that it holds.
+    first: [Vec<u32>; SPACES],
+    /// The first piece of each sentence.
+    starts: Vec<u32>,
+}
 
 /// What a fact counts.
 const FACT: f64 = 0.225;
@@ -244,7 +256,7 @@ impl Weights {
     }
 
     /// The evidence that spoke most for `class` against `other`, with how much.
-    pub(super) fn explain(
+    fn explain(
         &self,
         case: &Case<'_>,
         evidence: &Evidence,
@@ -255,7 +267,7 @@ impl Weights {
         let mut all: Vec<(u32, u32, f64)> = Vec::new();
         for (space, slots) in evidence.slots.iter().enumerate() {
             let value = evidence.value(space) * f64::from(self.sharpness);
-            for (slot, met) in slots.iter().zip(&met[space]) {
+            for (slot, met) in slots.iter().zip(&met.first[space]) {
                 let w = self.table[*slot as usize];
                 let part = |n: usize| f64::from(w[n]) * f64::from(self.steps[space][n]) * value;
                 all.push((*slot, *met, part(class) - part(other)));
@@ -271,14 +283,20 @@ impl Weights {
         // The words themselves weren't kept: the same walk meets them again.
         let mut wanted: Vec<(u32, usize)> = all.iter().zip(0..).map(|(a, n)| (a.1, n)).collect();
         wanted.sort_unstable();
-        let mut wanted = wanted.into_iter().peekable();
         let mut out: Vec<Option<(String, f64)>> = vec![None; all.len()];
-        let mut walked = 0;
-        walk(case, &mut |space, parts| {
-            if let Some((_, n)) = wanted.next_if(|w| w.0 == walked) {
+        let walked = Cell::new(0);
+        let mut some = |sentence: usize| {
+            let start = met.starts[sentence];
+            walked.set(start);
+            let end = met.starts.get(sentence + 1).copied().unwrap_or(u32::MAX);
+            wanted.iter().any(|w| (start..end).contains(&w.0))
+        };
+        walk(case, &mut some, &mut |space, parts| {
+            if let Ok(at) = wanted.binary_search_by_key(&walked.get(), |w| w.0) {
+                let n = wanted[at].1;
                 out[n] = Some((space.tell(parts), all[n].2));
             }
-            walked += 1;
+            walked.set(walked.get() + 1);
         });
         out.into_iter().flatten().collect()
     }

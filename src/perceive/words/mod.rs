@@ -14,7 +14,6 @@ mod ko;
 pub(super) mod phrases;
 mod zh;
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::text::{is_word, normal};
@@ -299,45 +298,95 @@ pub(super) struct Said {
     pub(super) concepts: Vec<&'static str>,
 }
 
-/// Every phrase in a normalised text; phrases of languages that aren't
-/// `spoken` are left out.
-pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
-    said(text, words(spoken)).hits
+/// Finds phrases in one normalised text after another; those of languages that
+/// aren't spoken are left out.
+pub(super) struct Finder {
+    words: Sets,
+    concepts: Sets,
+    found: Vec<phrases::Found>,
 }
 
-/// The same, and every concept.
-pub(super) fn find_all(text: &str, spoken: &[Lang]) -> Said {
-    said(text, words(spoken) | concepts(spoken))
-}
-
-/// Every concept in a normalised text.
-pub(super) fn find_concepts(text: &str, spoken: &[Lang]) -> Vec<&'static str> {
-    said(text, concepts(spoken)).concepts
-}
-
-fn said(text: &str, sets: Sets) -> Said {
-    let lexicon = &*LEXICON;
-    let mut out = Said::default();
-    for found in lexicon.phrases.find(text, sets) {
-        match lexicon.meanings.get(found.phrase as usize) {
-            Some(Meaning::Class(class, lang)) => {
-                out.hits.push(Hit { class: *class, lang: *lang, start: found.start, end: found.end });
-            }
-            Some(Meaning::Concept(concept)) => out.concepts.push(concept),
-            None => {}
-        }
+impl Finder {
+    pub(super) fn new(spoken: &[Lang]) -> Finder {
+        Finder { words: words(spoken), concepts: concepts(spoken), found: Vec::new() }
     }
-    out
+
+    /// The phrases of the vocabulary.
+    pub(super) fn words(&mut self, text: &str) -> Said {
+        self.said(text, self.words)
+    }
+
+    /// The concepts.
+    pub(super) fn concepts(&mut self, text: &str) -> Vec<&'static str> {
+        self.said(text, self.concepts).concepts
+    }
+
+    /// Both.
+    pub(super) fn all(&mut self, text: &str) -> Said {
+        self.said(text, self.words | self.concepts)
+    }
+
+    fn said(&mut self, text: &str, sets: Sets) -> Said {
+        let lexicon = &*LEXICON;
+        lexicon.phrases.find(text, sets, &mut self.found);
+        let mut out = Said::default();
+        let Some(last) = self.found.len().checked_sub(1) else { return out };
+        out.hits.reserve_exact(last + 1);
+        for found in &self.found {
+            match lexicon.meanings.get(found.phrase as usize) {
+                Some(Meaning::Class(class, lang)) => {
+                    out.hits.push(Hit { class: *class, lang: *lang, start: found.start, end: found.end });
+                }
+                Some(Meaning::Concept(concept)) => out.concepts.push(concept),
+                None => {}
+            }
+        }
+        out
+    }
 }
 
-/// Words so common that they tell a Latin language, in which.
-static TELLING: LazyLock<HashMap<&str, [bool; 4]>> = LazyLock::new(|| {
-    let mut all: HashMap<&str, [bool; 4]> = HashMap::new();
+/// Words so common that they tell a Latin language, and in which they do;
+/// hashed by their octets, free places are 0.
+static TELLING: LazyLock<[(u64, [bool; 4]); TELLING_PLACES]> = LazyLock::new(|| {
+    let mut all = [(0, [false; 4]); TELLING_PLACES];
     for (n, (_, words)) in COMMON.iter().enumerate() {
-        words.iter().for_each(|w| all.entry(w).or_default()[n] = true);
+        for key in words.iter().filter_map(|w| telling_key(w)) {
+            let mut at = telling_place(key);
+            while all[at].0 != 0 && all[at].0 != key {
+                at = (at + 1) % TELLING_PLACES;
+            }
+            all[at].0 = key;
+            all[at].1[n] = true;
+        }
     }
     all
 });
+
+/// Many more than [`COMMON`] has words.
+const TELLING_PLACES: usize = 512;
+
+/// A short word as a number.
+fn telling_key(word: &str) -> Option<u64> {
+    (word.len() <= 8).then(|| word.bytes().rev().fold(0, |key, octet| key << 8 | u64::from(octet)))
+}
+
+fn telling_place(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % TELLING_PLACES
+}
+
+/// The languages that a word tells, in the order of [`COMMON`].
+fn telling(word: &str) -> Option<&'static [bool; 4]> {
+    let key = telling_key(word).filter(|key| *key != 0)?;
+    let all = &*TELLING;
+    let mut at = telling_place(key);
+    while all[at].0 != 0 {
+        if all[at].0 == key {
+            return Some(&all[at].1);
+        }
+        at = (at + 1) % TELLING_PLACES;
+    }
+    None
+}
 
 /// Words so common that they tell a Latin language.
 const COMMON: [(Lang, &[&str]); 4] = [
@@ -373,7 +422,7 @@ const COMMON: [(Lang, &[&str]); 4] = [
 
 /// A word that joins others in some Latin language.
 pub(super) fn is_common(word: &str) -> bool {
-    TELLING.contains_key(word)
+    telling(word).is_some()
 }
 
 /// Share of the leading Latin language from which on another counts as spoken too.
@@ -407,7 +456,7 @@ pub(super) fn spoken(text: &str) -> Vec<Lang> {
     }
     let mut counts = [0usize; 4];
     for word in text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()) {
-        if let Some(tells) = TELLING.get(word) {
+        if let Some(tells) = telling(word) {
             counts.iter_mut().zip(tells).for_each(|(count, tells)| *count += usize::from(*tells));
         }
     }
@@ -454,7 +503,7 @@ mod tests {
 
     #[test]
     fn a_word_inside_a_word_is_not_found() {
-        let found = |t: &str| find(&normal(t), &LANGS).iter().any(|h| h.class == Class::Urgent);
+        let found = |t: &str| Finder::new(&LANGS).words(&normal(t)).hits.iter().any(|h| h.class == Class::Urgent);
         assert!(found("this is urgent!") && found("URGENT") && !found("insurgents"));
     }
 
@@ -473,7 +522,7 @@ mod tests {
                 for phrase in phrases.split('|') {
                     assert!(!phrase.is_empty(), "{lang:?} {class:?}");
                     let text = normal(phrase.trim_end_matches('*'));
-                    assert!(find(&text, &[lang]).iter().any(|h| h.class == *class), "{lang:?} {phrase}");
+                    assert!(Finder::new(&[lang]).words(&text).hits.iter().any(|h| h.class == *class), "{lang:?} {phrase}");
                 }
             }
         }
