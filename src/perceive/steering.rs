@@ -238,7 +238,9 @@ pub(super) fn may_be_marked(text: &str) -> bool {
         }
     }
     memchr::memmem::find(octets, OBJECT.as_bytes()).is_some()
-        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(|w| w[0] >= 0xe0 && east.has(head(w))))
+        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(|w| {
+            w[0] >= 0xe0 && east.has(u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0]))
+        }))
 }
 
 /// A normalised text without the lines that are addressed to a program.

@@ -286,7 +286,7 @@ impl Weights {
         let mut out: Vec<Option<(String, f64)>> = vec![None; all.len()];
         let walked = Cell::new(0);
         let mut some = |sentence: usize| {
-            let start = met.starts[sentence];
+            let Some(start) = met.starts.get(sentence).copied() else { return false };
             walked.set(start);
             let end = met.starts.get(sentence + 1).copied().unwrap_or(u32::MAX);
             wanted.iter().any(|w| (start..end).contains(&w.0))

@@ -338,19 +338,26 @@ impl Phrases {
     fn look(&self, text: &str, start: usize, hash: u64, sets: Sets, out: &mut Vec<Found>) {
         let mut at = self.place(hash);
         while let Some(entry) = self.entries.get(at).filter(|e| e.sets != 0) {
-            if entry.tag == tag(hash) && entry.sets & sets != 0 {
-                self.enter(text, start, entry.node as usize, sets, out);
+            if entry.tag == tag(hash) && self.enter(text, start, entry.node as usize, sets, out) {
+                return;
             }
             at = (at + 1) & (self.entries.len() - 1);
         }
     }
 
-    /// Every phrase of these sets that begins at `start` and goes through a node.
-    fn enter(&self, text: &str, start: usize, entry: usize, sets: Sets, out: &mut Vec<Found>) {
+    /// Every phrase of these sets that begins at `start` and goes through a
+    /// node; false where the text doesn't begin as the node's phrases do.
+    fn enter(&self, text: &str, start: usize, entry: usize, sets: Sets, out: &mut Vec<Found>) -> bool {
         let octets = text.as_bytes();
-        if octets[start] != self.firsts[entry] {
-            return;
+        if octets[start] != self.firsts[entry] || !self.goes_on(octets, start + 1, &self.nodes[entry]) {
+            return false;
         }
+        self.follow(text, start, entry, sets, out);
+        true
+    }
+
+    fn follow(&self, text: &str, start: usize, entry: usize, sets: Sets, out: &mut Vec<Found>) {
+        let octets = text.as_bytes();
         let (mut node, mut at) = (entry, start + 1);
         loop {
             let n = &self.nodes[node];
