@@ -1,7 +1,8 @@
 //! Held intake beside Postfix accepting into its queue, and long lists.
 //! `cargo bench --bench outbox` only, as root; nothing here is asserted.
 //!
-//! Both servers get the same octets from the same client: 4 KB each, over 8
+//! Both servers get the same octets from the same client: 4 KB each, no two
+//! messages of a round alike, over 8
 //! connections that stay open and send one message after another, each
 //! awaited. Both keep their files in the same folder of the same disk, with
 //! the syncs that they make by default; Postfix puts what it takes on hold, so
@@ -55,9 +56,9 @@ fn main() {
     println!("load: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
 }
 
-fn message(address: &str) -> Vec<u8> {
+fn message(address: &str, number: usize) -> Vec<u8> {
     let mut text = format!(
-        "From: {address}\r\nTo: ann@example.com\r\nSubject: Figures\r\n\
+        "From: {address}\r\nTo: ann@example.com\r\nSubject: Figures {number}\r\n\
          Date: Mon, 30 Nov 2026 04:00:00 +0000\r\nMIME-Version: 1.0\r\n\
          Content-Type: text/plain; charset=us-ascii\r\n\r\n"
     );
@@ -75,15 +76,14 @@ fn median(mut rates: Vec<f64>) -> f64 {
 
 /// Messages a second that a server takes.
 fn round(port: u16, user: &str, password: &str, address: &str) -> f64 {
-    let octets = message(address);
     let sessions: Vec<Smtp> = (0..CONNECTIONS).map(|_| Smtp::sign_in(port, user, password)).collect();
     let began = Instant::now();
     std::thread::scope(|scope| {
-        for mut session in sessions {
-            let octets = &octets;
+        for (n, mut session) in sessions.into_iter().enumerate() {
             scope.spawn(move || {
-                for _ in 0..MESSAGES {
-                    let reply = session.submit(address, &["ann@example.com"], octets);
+                for m in 0..MESSAGES {
+                    let octets = message(address, n * MESSAGES + m);
+                    let reply = session.submit(address, &["ann@example.com"], &octets);
                     assert!(reply.starts_with("250 "), "{reply}");
                 }
             });
@@ -165,9 +165,9 @@ fn fill(gateway: &Gateway) {
         let account = accounts.ids().remove(0);
         let keys = accounts.list_keys(Some(&account));
         let key = keys.into_iter().find(|k| k.role == Role::Agent).unwrap().id;
-        let mut writer = store.blobs().writer().unwrap();
-        writer.write(&message("demo@example.org")).unwrap();
-        let (blob, length) = writer.finish().unwrap();
+        let mut writer = store.blobs().writer();
+        writer.write(&message("demo@example.org", 0)).unwrap();
+        let (blob, length) = writer.finish().await.unwrap();
         let to = vec![ForwardPath::parse("ann@example.com").unwrap(), ForwardPath::parse("ben@example.net").unwrap()];
         let envelope = Envelope::new("demo@example.org", to, BodyType::SevenBit, false).unwrap();
         let began = Instant::now();

@@ -121,14 +121,14 @@ impl Gateway {
     pub async fn start_with(config: Config, timing: Timing) -> Result<Gateway, StartError> {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
-        // Files that no hold names are left from submissions that got no 250.
+        // Octets that no hold names are left from submissions that got no 250.
         let mut live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
         live.extend(read(&*core.store, imap::parking::live_blobs)?);
-        let swept = core.store.blobs().sweep(&live)?;
+        let swept = core.store.blobs().sweep(&live).await?;
         // Before anybody can decide: a restored backup must not look alive.
         core.outbox.recover().await?;
         if swept > 0 {
-            tracing::info!("{swept} files of unfinished submissions were removed");
+            tracing::info!("{swept} unfinished submissions were removed");
         }
         let (tls, cert) = certs::server_config(&config)?;
         let imaps = bind(Face::Imaps, &config.listen.imaps).await?;

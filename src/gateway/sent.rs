@@ -35,7 +35,7 @@ use crate::imap::scan::body_of;
 use crate::imap::uid::UpstreamUid;
 use crate::outbox::{Hold, HoldError, HoldId};
 use crate::smtp::PersonSent;
-use crate::store::blob::BlobId;
+use crate::store::blob::{BlobId, BlobReader};
 use crate::store::{StoreError, Table, failpoint, get_json, put_json, read, write};
 use crate::upstream::imap::{ImapError, Response, Status, Untagged, UntaggedData};
 
@@ -404,7 +404,7 @@ async fn append(
     lease: &mut Lease,
     mailbox: &[u8],
     middle: &str,
-    file: std::fs::File,
+    file: BlobReader,
     length: u64,
 ) -> Result<(), CopyError> {
     let tag = lease.fresh_tag();
@@ -435,7 +435,7 @@ async fn append(
     }
 }
 
-async fn stream(lease: &mut Lease, file: std::fs::File, length: u64) -> Result<(), CopyError> {
+async fn stream(lease: &mut Lease, file: BlobReader, length: u64) -> Result<(), CopyError> {
     let mut file = file.take(length);
     let mut chunk = vec![0; CHUNK];
     let mut left = length;

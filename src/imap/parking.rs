@@ -181,7 +181,7 @@ impl Session {
     }
 
     async fn take_in(&mut self, mirror: &Mirror, keeps: bool, start: &[u8]) -> Result<Option<(BlobId, u64)>, Fail> {
-        let mut writer = if keeps { Some(mirror.store.blobs().writer().map_err(OpError::from)?) } else { None };
+        let mut writer = keeps.then(|| mirror.store.blobs().writer());
         let mut chunk = Some(Bytes::copy_from_slice(start));
         while let Some(octets) = chunk {
             if let Some(writer) = &mut writer {
@@ -190,9 +190,7 @@ impl Session {
             chunk = self.next_chunk().await?;
         }
         let Some(writer) = writer else { return Ok(None) };
-        let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-        let finished = finished.map_err(|e| OpError::Store(e.to_string()))?;
-        Ok(Some(finished.map_err(OpError::from)?))
+        Ok(Some(writer.finish().await.map_err(OpError::from)?))
     }
 }
 

@@ -65,12 +65,9 @@ impl Outbox {
         if let Some(known) = open.iter().find(|h| waits(h) && h.account == account && h.blob == BlobId(digest)) {
             return Ok(known.id.clone());
         }
-        let mut writer = self.store.blobs().writer()?;
-        let written = tokio::task::spawn_blocking(move || -> Result<(BlobId, u64), StoreError> {
-            writer.write(&list)?;
-            writer.finish()
-        });
-        let (blob, length) = written.await.map_err(|e| StoreError::Failed(e.to_string()))??;
+        let mut writer = self.store.blobs().writer();
+        writer.write(&list)?;
+        let (blob, length) = writer.finish().await?;
         let intake = Intake {
             account,
             key: key.clone(),

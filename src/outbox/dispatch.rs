@@ -19,6 +19,7 @@ use crate::floor::ledger::LedgerHead;
 use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::{Expect, ReceiptError, Verified};
 use crate::floor::release::Release;
+use crate::store::blob::BlobReader;
 use crate::store::{self, failpoint};
 use crate::upstream::smtp::{DataError, MailParameters, Submission, SubmissionError};
 use crate::wire::smtp::Reply;
@@ -193,7 +194,7 @@ impl Outbox {
     }
 }
 
-fn hash_of(mut file: std::fs::File) -> std::io::Result<([u8; 32], u64)> {
+fn hash_of(mut file: BlobReader) -> std::io::Result<([u8; 32], u64)> {
     let (mut hasher, mut length, mut chunk) = (Sha256::new(), 0, vec![0; READ_CHUNK]);
     loop {
         match file.read(&mut chunk)? {

@@ -53,7 +53,7 @@ use crate::config::{Config, Endpoint};
 use crate::floor::identity::VerifyingKey;
 use crate::floor::ledger::{Entry, LedgerHead};
 use crate::floor::receipt::Receipt;
-use crate::store::blob::BlobId;
+use crate::store::blob::{BlobId, BlobReader};
 use crate::store::{self, Reader, Store, StoreError, Table, Writer, failpoint};
 use crate::upstream::smtp::{TIMEOUTS, Timeouts};
 use identity::Identity;
@@ -215,7 +215,7 @@ impl Outbox {
     }
 
     /// The octets of a hold.
-    pub fn open(&self, hold: &Hold) -> Result<std::fs::File, HoldError> {
+    pub fn open(&self, hold: &Hold) -> Result<BlobReader, HoldError> {
         Ok(self.store.blobs().open(&hold.blob)?)
     }
 
@@ -254,7 +254,7 @@ impl Outbox {
         Ok(last.map(|entry| entry.head()))
     }
 
-    /// The files that holds name; at start, all others may be swept.
+    /// The octets that holds name; at start, all others may be swept.
     pub fn live_blobs(&self) -> Result<HashSet<BlobId>, HoldError> {
         store::read(self.store.as_ref(), |r| {
             let mut live = HashSet::new();

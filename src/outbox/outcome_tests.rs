@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::testing::{Bench, MESSAGE, envelope, tuning};
+use super::testing::{Bench, MESSAGE, envelope, large, tuning};
 use super::*;
 use crate::account::Role;
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
@@ -241,20 +241,19 @@ async fn a_provider_that_is_not_there_is_no_fault_of_the_message() {
 /// are written: a change in between is found before the final dot.
 #[tokio::test]
 async fn a_file_that_is_swapped_in_mid_transfer_never_gets_the_dot() {
-    let swapped: Vec<u8> = MESSAGE.iter().map(|o| if *o == b'e' { b'f' } else { *o }).collect();
-    let longer = [MESSAGE, b"more\r\n"].concat();
-    for other in [swapped, longer, MESSAGE[..MESSAGE.len() - 5].to_vec(), Vec::new()] {
+    let message = large();
+    let swapped: Vec<u8> = message.iter().map(|o| if *o == b'e' { b'f' } else { *o }).collect();
+    let longer = [&message[..], b"more\r\n"].concat();
+    for other in [swapped, longer, message[..message.len() - 5].to_vec(), Vec::new()] {
         let wait = Arc::new(tokio::sync::Notify::new());
         let provider = Provider::start(with(|s| s.waits_at_data = Some(wait.clone()))).await;
         let bench = Bench::new(&provider, tuning(), |_| {}).await;
-        let id = bench.approved(envelope(&["b@example.com"]), MESSAGE).await;
-        let name = bench.hold(&id).blob.to_string();
-        let path = bench.config.state_dir.join("blobs").join(&name[..2]).join(name);
+        let id = bench.approved(envelope(&["b@example.com"]), &message).await;
         let swap = async {
             while !provider.commands().contains(&"DATA".to_owned()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            std::fs::write(&path, &other).unwrap();
+            bench.swap(&id, Some(other.clone())).await;
             wait.notify_one();
         };
         let (after, ()) = tokio::join!(bench.attempt(&id), swap);

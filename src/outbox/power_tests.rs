@@ -16,6 +16,7 @@ use crate::floor::action::Action;
 use crate::floor::ledger::{self, Event};
 use crate::floor::receipt::Expect;
 use crate::floor::submission::State;
+use crate::store::blob::MAX_IN_DATABASE;
 use crate::store::power::{Dice, Journal, Kept};
 use crate::upstream::smtp::scripted::{Provider, Script};
 
@@ -51,7 +52,9 @@ async fn history() -> History {
     outbox.recover().await.unwrap();
     let mut tell = |hold: &HoldId, then| told.push(Told { at: journal.len(), hold: hold.clone(), then });
     for n in 0..8_u8 {
-        let octets = [&[b'a' + n; 900][..], b"\r\n"].concat();
+        // Half of them rows, half of them files.
+        let length = if n < 4 { 900 } else { MAX_IN_DATABASE + 1 };
+        let octets = [vec![b'a' + n; length], b"\r\n".to_vec()].concat();
         let id = bench.submit(Role::Agent, envelope(&["b@example.com"]), &octets).await.unwrap();
         tell(&id, &[Held, Approved, Sending, Sent, Failed, Unknown, Denied, Expired, Withdrawn]);
         match n % 4 {

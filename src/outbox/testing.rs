@@ -14,9 +14,10 @@ use crate::floor::deletion::{self, Act, Deletion, Victim};
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
-use crate::store::Store;
+use crate::store::blob::MAX_IN_DATABASE;
 use crate::store::disk::{Change, Disk, Watch};
 use crate::store::redb::{DATABASE_FILE, RedbStore};
+use crate::store::{self, Store, StoreError, Table, Writer};
 use crate::upstream::smtp::TIMEOUTS;
 use crate::upstream::smtp::scripted::Provider;
 
@@ -29,6 +30,11 @@ pub(crate) fn tuning() -> Tuning {
 
 /// A message with every trap of a transfer in it.
 pub(crate) const MESSAGE: &[u8] = b"From: demo@example.org\r\nSubject: x\r\n\r\n.dot\r\n..two\r\n.\r\nend\r\n";
+
+/// One that is a file: too large for a row.
+pub(crate) fn large() -> Vec<u8> {
+    [MESSAGE, "somewhat longer\r\n".repeat(MAX_IN_DATABASE / 16).as_bytes()].concat()
+}
 
 /// From the sample account, without parameters.
 pub(crate) fn envelope(to: &[&str]) -> Envelope {
@@ -156,17 +162,31 @@ impl Bench {
         }
     }
 
-    /// Where the octets of a hold lie.
-    pub(crate) fn blob_path(&self, id: &HoldId) -> std::path::PathBuf {
-        let name = self.hold(id).blob.to_string();
-        self.config.state_dir.join("blobs").join(&name[..2]).join(name)
+    /// Puts other octets where those of a hold lie, or none.
+    pub(crate) async fn swap(&self, id: &HoldId, octets: Option<Vec<u8>>) {
+        let blob = self.hold(id).blob;
+        let name = blob.to_string();
+        let path = self.config.state_dir.join("blobs").join(&name[..2]).join(name);
+        match (path.exists(), octets) {
+            (true, Some(octets)) => std::fs::write(path, octets).unwrap(),
+            (true, None) => std::fs::remove_file(path).unwrap(),
+            (false, octets) => {
+                let change = move |w: &mut dyn Writer| -> Result<(), StoreError> {
+                    match &octets {
+                        Some(octets) => w.put(Table::Octets, &blob.0, octets),
+                        None => w.delete(Table::Octets, &blob.0),
+                    }
+                };
+                store::write(self.store.as_ref(), change).await.unwrap();
+            }
+        }
     }
 
     /// Submits octets as a face does.
     pub(crate) async fn submit(&self, role: Role, envelope: Envelope, octets: &[u8]) -> Result<HoldId, HoldError> {
-        let mut writer = self.store.blobs().writer()?;
+        let mut writer = self.store.blobs().writer();
         writer.write(octets)?;
-        let (blob, length) = writer.finish()?;
+        let (blob, length) = writer.finish().await?;
         let intake = Intake {
             account: self.account.clone(),
             key: self.agent(),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tokio::sync::watch;
 
-use super::testing::{Bench, tuning};
+use super::testing::{Bench, MESSAGE, large, tuning};
 use super::*;
 use crate::account::{KeyId, Role, demo};
 use crate::floor::action::Action;
@@ -14,8 +14,6 @@ use crate::floor::ledger::{self, Event};
 use crate::floor::receipt::{Expect, Mismatch, ReceiptError};
 use crate::floor::submission::State;
 use crate::upstream::smtp::scripted::{Dot, Provider, Script};
-
-const MESSAGE: &[u8] = b"From: demo@example.org\r\nSubject: x\r\n\r\n.dot\r\n..two\r\n.\r\nend\r\n";
 
 fn envelope(to: &[&str], body: BodyType) -> Envelope {
     let paths = to.iter().map(|t| ForwardPath::parse(t).unwrap()).collect();
@@ -27,9 +25,9 @@ fn agent_key(bench: &Bench) -> KeyId {
 }
 
 async fn try_hold(bench: &Bench, role: Role, envelope: Envelope) -> Result<HoldId, HoldError> {
-    let mut writer = bench.store.blobs().writer().unwrap();
+    let mut writer = bench.store.blobs().writer();
     writer.write(MESSAGE).unwrap();
-    let (blob, length) = writer.finish().unwrap();
+    let (blob, length) = writer.finish().await.unwrap();
     let intake = Intake {
         account: bench.account.clone(),
         key: agent_key(bench),
@@ -71,11 +69,6 @@ async fn bench(script: Script) -> (Provider, Bench) {
     let provider = Provider::start(script).await;
     let bench = Bench::new(&provider, tuning(), |_| {}).await;
     (provider, bench)
-}
-
-fn blob_path(bench: &Bench, hold: &Hold) -> std::path::PathBuf {
-    let name = hold.blob.to_string();
-    bench.config.state_dir.join("blobs").join(&name[..2]).join(name)
 }
 
 fn kinds(bench: &Bench) -> Vec<String> {
@@ -302,16 +295,14 @@ async fn an_approved_message_outlives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_after_the_approval_is_not_sent() {
-    for change in [Some(&b"From: demo@example.org\r\n\r\nother\r\n"[..]), None] {
+async fn octets_that_changed_after_the_approval_are_not_sent() {
+    let other = b"From: demo@example.org\r\n\r\nother\r\n".to_vec();
+    // A row of the database, and a file.
+    let sizes = [MESSAGE.to_vec(), large()];
+    for (message, change) in sizes.iter().flat_map(|m| [(m, Some(other.clone())), (m, None)]) {
         let (provider, bench) = bench(Script::default()).await;
-        let id = hold(&bench, &["b@example.com"]).await;
-        bench.approve(&id).await;
-        let path = blob_path(&bench, &bench.wait_for(&id, State::Approved).await);
-        match change {
-            Some(octets) => std::fs::write(&path, octets).unwrap(),
-            None => std::fs::remove_file(&path).unwrap(),
-        }
+        let id = bench.approved(envelope(&["b@example.com"], BodyType::SevenBit), message).await;
+        bench.swap(&id, change).await;
         let _running = Running::start(&bench);
         bench.wait_for(&id, State::Failed).await;
         assert!(provider.commands().is_empty(), "the provider is not even called");

@@ -86,8 +86,8 @@ impl Twin {
     }
 
     /// Writes other octets where the message lies.
-    fn swap_file(&self, octets: &[u8]) {
-        std::fs::write(self.bench.blob_path(&self.id), octets).unwrap();
+    async fn swap(&self, octets: &[u8]) {
+        self.bench.swap(&self.id, Some(octets.to_vec())).await;
     }
 
     /// An attempt, which must fail for good for this reason, before anybody is
@@ -117,7 +117,7 @@ async fn one_changed_octet_of_the_body_sends_nothing() {
     let mut other = message();
     let at = memchr::memmem::find(&other, b"Attached.").unwrap();
     other[at] ^= 1;
-    twin.swap_file(&other);
+    twin.swap(&other).await;
     twin.refused("the stored message is not the approved one").await;
 }
 
@@ -125,7 +125,7 @@ async fn one_changed_octet_of_the_body_sends_nothing() {
 async fn another_case_of_one_field_name_sends_nothing() {
     let twin = Twin::new().await;
     let text = String::from_utf8(message()).unwrap();
-    twin.swap_file(text.replace("Subject:", "subject:").as_bytes());
+    twin.swap(text.replace("Subject:", "subject:").as_bytes()).await;
     twin.refused("the stored message is not the approved one").await;
 }
 
@@ -134,7 +134,7 @@ async fn an_attachment_swapped_for_one_of_equal_length_sends_nothing() {
     let twin = Twin::new().await;
     let other = with_attachment("9000 now");
     assert_eq!(other.len(), message().len());
-    twin.swap_file(&other);
+    twin.swap(&other).await;
     twin.refused("the stored message is not the approved one").await;
 }
 
@@ -356,11 +356,11 @@ async fn deletion() -> (Twin, std::sync::Arc<AtomicI64>) {
 async fn a_list_of_messages_that_was_changed_or_is_gone_removes_nothing_and_fails_for_good() {
     let (twin, done) = deletion().await;
     let other = twin.bench.deletion("Private").canonical();
-    twin.swap_file(&other);
+    twin.swap(&other).await;
     twin.refused("the list of messages was changed after it was held").await;
     assert_eq!(done.load(Ordering::SeqCst), 0);
     let (twin, done) = deletion().await;
-    std::fs::remove_file(twin.bench.blob_path(&twin.id)).unwrap();
+    twin.bench.swap(&twin.id, None).await;
     twin.refused("the list of messages is gone").await;
     assert_eq!(done.load(Ordering::SeqCst), 0);
     let (twin, done) = deletion().await;

@@ -347,9 +347,8 @@ fn data_fault(error: DataError) -> Reply {
 
 /// What is to be held, on its way to disk.
 struct Spool {
-    blob: Option<BlobWriter>,
+    blob: Result<BlobWriter, StoreError>,
     checker: Option<Checker>,
-    failed: Option<StoreError>,
 }
 
 impl Spool {
@@ -357,11 +356,10 @@ impl Spool {
         if let Some(checker) = &mut self.checker {
             checker.feed(octets);
         }
-        if let Some(blob) = &mut self.blob
+        if let Ok(blob) = &mut self.blob
             && let Err(error) = blob.write(octets)
         {
-            self.failed = Some(error);
-            self.blob = None;
+            self.blob = Err(error);
         }
     }
 }
@@ -375,11 +373,7 @@ async fn hold<S: Connection>(
     head: Vec<u8>,
     grounds: Grounds,
 ) -> Result<Done, End> {
-    let mut spool = Spool { blob: None, checker: None, failed: None };
-    match services.store.blobs().writer() {
-        Ok(writer) => spool.blob = Some(writer),
-        Err(error) => spool.failed = Some(error),
-    }
+    let mut spool = Spool { blob: Ok(services.store.blobs().writer()), checker: None };
     if principal.role == Role::Agent {
         spool.checker = Some(Checker::new(Rules {
             addresses: transaction.addresses.clone(),
@@ -423,17 +417,8 @@ async fn commit(
     grounds: Grounds,
 ) -> Result<HoldId, Reply> {
     let envelope = transaction.envelope()?;
-    let writer = match (spool.blob, spool.failed) {
-        (Some(writer), None) => writer,
-        (_, Some(error)) => return Err(store_fault(&error)),
-        (None, None) => return Err(store_fault(&StoreError::Failed("nothing was spooled".to_owned()))),
-    };
-    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let (blob, length): (BlobId, u64) = match finished {
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) => return Err(store_fault(&error)),
-        Err(error) => return Err(store_fault(&StoreError::Failed(error.to_string()))),
-    };
+    let writer = spool.blob.map_err(|error| store_fault(&error))?;
+    let (blob, length): (BlobId, u64) = writer.finish().await.map_err(|error| store_fault(&error))?;
     let action = match principal.role {
         Role::Person => Action::SendEmail,
         Role::Agent => action_of(services, principal, transaction, &blob).await?,

@@ -134,3 +134,13 @@ pub fn on_this_thread(_doing: &'static str) {
     #[cfg(debug_assertions)]
     armed::THREAD.set(_doing);
 }
+
+/// Runs `work` on this thread under the name of what it does.
+pub fn here<T>(_doing: &'static str, work: impl FnOnce() -> T) -> T {
+    #[cfg(debug_assertions)]
+    let before = armed::THREAD.replace(_doing);
+    let done = work();
+    #[cfg(debug_assertions)]
+    armed::THREAD.set(before);
+    done
+}

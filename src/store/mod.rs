@@ -1,5 +1,5 @@
 //! Durable state behind one trait: ordered tables with atomic transactions,
-//! and content-addressed files for octets.
+//! and content-addressed octets.
 //!
 //! Promises: a [`Store::write`] that returned `Ok` is on disk, whole; one that
 //! returned `Err` left nothing. Reads see one snapshot. Work functions of one
@@ -59,10 +59,12 @@ pub enum Table {
     Web,
     /// What agents drafted (`outbox`).
     Lineage,
+    /// Small blobs by content address ([`blob`]).
+    Octets,
 }
 
 /// Every table, in a fixed order.
-pub const TABLES: [Table; 15] = [
+pub const TABLES: [Table; 16] = [
     Table::Meta,
     Table::Key,
     Table::Hold,
@@ -78,10 +80,12 @@ pub const TABLES: [Table; 15] = [
     Table::Correspondent,
     Table::Web,
     Table::Lineage,
+    Table::Octets,
 ];
 
-/// The schema that this program writes, and the newest that it reads.
-pub const SCHEMA: u64 = 1;
+/// The schema that this program writes, and the newest that it reads. 2: small
+/// blobs are rows, which a program that knows 1 wouldn't find.
+pub const SCHEMA: u64 = 2;
 /// Key of the schema version in [`Table::Meta`], a JSON number.
 pub const SCHEMA_KEY: &[u8] = b"schema";
 
@@ -157,7 +161,7 @@ pub trait Store: Send + Sync + 'static {
     /// Runs `work` in a transaction; resolves when it is durable, or to
     /// `Ok(false)` when the work said `Err(())`.
     fn write(&self, work: Work) -> BoxFuture<'_, Result<bool, StoreError>>;
-    /// The content-addressed files of this state.
+    /// The content-addressed octets of this state.
     fn blobs(&self) -> &blob::Blobs;
     /// The way to the file system, for files beside the store.
     fn disk(&self) -> &disk::Disk;

@@ -1,5 +1,5 @@
 //! The default store: one redb file, one writer thread with group commit,
-//! and content-addressed files beside it.
+//! and files beside it for octets that are too many for a row.
 //!
 //! ```text
 //! state/            0700
@@ -20,14 +20,18 @@
 //! no restart. Work that is queued runs even when its caller stops waiting.
 //! Doesn't know: what the values mean.
 
+mod backend;
+mod octets;
+
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
 use std::ops::Bound;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
@@ -35,8 +39,8 @@ use std::time::Duration;
 
 use ::redb::backends::FileBackend;
 use ::redb::{
-    BackendError, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
-    TableDefinition, TableError, WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError,
+    WriteTransaction,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -45,6 +49,8 @@ use super::disk::{Change, Disk};
 use super::failpoint;
 use super::overlay::{Base, Changes, Overlay, Span, Visit};
 use crate::floor::digest::to_hex;
+use backend::OnDisk;
+use octets::OctetRows;
 
 use super::{BoxFuture, Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, Table, Work, from_json};
 
@@ -123,9 +129,10 @@ impl RedbStore {
         getrandom::fill(&mut opening).map_err(|e| StoreError::Failed(e.to_string()))?;
         let slot = Arc::new(Slot { opener, open: RwLock::new(None) });
         slot.current()?;
-        // Makes the names in the state folder durable too, the database's among them.
-        let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER), disk.clone())?;
         let (jobs, queue) = mpsc::channel(MAX_QUEUE);
+        let rows = Arc::new(OctetRows { jobs: jobs.downgrade(), slot: slot.clone() });
+        // Makes the names in the state folder durable too, the database's among them.
+        let blobs = Blobs::at(&state_dir.join(BLOB_FOLDER), disk.clone(), rows)?;
         let writer = thread::Builder::new()
             .name("store-writer".into())
             .spawn({
@@ -157,14 +164,7 @@ impl Store for RedbStore {
     }
 
     fn write(&self, work: Work) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            let closed = || StoreError::Failed("the store's writer has ended".into());
-            let (answer, answered) = oneshot::channel();
-            let jobs = self.jobs.as_ref().ok_or_else(closed)?;
-            let doing = failpoint::doing();
-            jobs.send(Job { work, doing, answer }).await.map_err(|_| closed())?;
-            answered.await.map_err(|_| closed())?
-        })
+        Box::pin(async move { submit(self.jobs.as_ref().ok_or_else(closed)?, work).await })
     }
 
     fn blobs(&self) -> &Blobs {
@@ -178,6 +178,18 @@ impl Store for RedbStore {
     fn sole_opening(&self) -> Option<&str> {
         Some(&self.opening)
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::Failed("the store's writer has ended".into())
+}
+
+/// Hands work to the writer and waits for its commit.
+async fn submit(jobs: &mpsc::Sender<Job>, work: Work) -> Answer {
+    let (answer, answered) = oneshot::channel();
+    let doing = failpoint::doing();
+    jobs.send(Job { work, doing, answer }).await.map_err(|_| closed())?;
+    answered.await.map_err(|_| closed())?
 }
 
 // ---- opening -------------------------------------------------------------
@@ -283,7 +295,8 @@ fn database_at(state_dir: &Path, path: &Path, disk: &Disk) -> Result<Database, S
     })
 }
 
-/// Writes the schema version into a new database; refuses a newer one.
+/// Writes the schema version into a new database, and into an older one whose
+/// rows are all still good; refuses a newer one.
 fn check_schema(database: &Database) -> Result<(), StoreError> {
     let snapshot = database.begin_read().map_err(failed)?;
     match snapshot.open_table(definition(Table::Meta)) {
@@ -291,10 +304,11 @@ fn check_schema(database: &Database) -> Result<(), StoreError> {
             let stored = get(&meta, SCHEMA_KEY)?;
             let damaged = || StoreError::Damaged { table: Table::Meta, why: "no schema version".into() };
             let found: u64 = from_json(Table::Meta, &stored.ok_or_else(damaged)?)?;
-            if found > SCHEMA {
-                return Err(StoreError::Newer { found, known: SCHEMA });
+            match found.cmp(&SCHEMA) {
+                Ordering::Less => write_schema(database, SCHEMA),
+                Ordering::Equal => Ok(()),
+                Ordering::Greater => Err(StoreError::Newer { found, known: SCHEMA }),
             }
-            Ok(())
         }
         Err(TableError::TableDoesNotExist(_)) => write_schema(database, SCHEMA),
         Err(other) => Err(failed(other)),
@@ -329,6 +343,7 @@ fn definition(table: Table) -> Definition {
         Table::Correspondent => "correspondent",
         Table::Web => "web",
         Table::Lineage => "lineage",
+        Table::Octets => "octets",
     })
 }
 
@@ -337,77 +352,6 @@ fn failed(error: impl Into<::redb::Error>) -> StoreError {
     match error.into() {
         ::redb::Error::Io(e) => io_error(Path::new(DATABASE_FILE), e),
         other => StoreError::Failed(other.to_string()),
-    }
-}
-
-/// The database's file, by way of the disk.
-#[derive(Debug)]
-struct OnDisk {
-    file: FileBackend,
-    path: PathBuf,
-    disk: Disk,
-}
-
-type BackendResult<T> = Result<T, std::io::Error>;
-
-impl StorageBackend for OnDisk {
-    fn len(&self) -> BackendResult<u64> {
-        self.file.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> BackendResult<()> {
-        self.file.read(offset, out)
-    }
-
-    fn set_len(&self, length: u64) -> BackendResult<()> {
-        failpoint::hit_here("db.length");
-        self.disk.room()?;
-        self.file.set_len(length)?;
-        self.disk.told(Change::SetLength { path: &self.path, length });
-        Ok(())
-    }
-
-    fn sync_data(&self) -> BackendResult<()> {
-        failpoint::hit_here("db.sync");
-        self.file.sync_data()?;
-        self.disk.told(Change::Sync(&self.path));
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> BackendResult<()> {
-        failpoint::hit_here("db.write");
-        self.disk.room()?;
-        self.file.write(offset, data)?;
-        self.disk.told(Change::Write { path: &self.path, offset, octets: data });
-        Ok(())
-    }
-
-    fn close(&self) -> BackendResult<()> {
-        self.file.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
     }
 }
 

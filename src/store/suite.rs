@@ -3,10 +3,15 @@
 //! [`run_all`] runs each case in a fresh folder of its own; an implementation
 //! that keeps its state elsewhere takes the folder's path as its name.
 
+use std::collections::HashSet;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
+use super::blob::{BlobId, MAX_IN_DATABASE};
 use super::{Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, TABLES, Table, get_json, put_json, read, write};
 
 /// Opens the store of a folder; called again to reopen it.
@@ -28,7 +33,9 @@ const CASES: &[(&str, Case)] = &[
     ("compare and set is exact", compare_and_set_is_exact),
     ("a newer schema is refused", a_newer_schema_is_refused),
     ("a second opening is refused", a_second_opening_is_refused),
+    ("an older schema is raised", an_older_schema_is_raised),
     ("octets are kept by content", octets_are_kept_by_content),
+    ("a sweep keeps what is named", a_sweep_keeps_what_is_named),
 ];
 
 /// Runs every case.
@@ -290,16 +297,54 @@ fn a_second_opening_is_refused(runtime: &tokio::runtime::Runtime, folder: &Path,
     assert_eq!(value(&*make(folder).unwrap(), Table::Hold, b"a").as_deref(), Some(&b"1"[..]));
 }
 
-fn octets_are_kept_by_content(_: &tokio::runtime::Runtime, folder: &Path, make: Make<'_>) {
-    use std::io::Read;
+fn keep(runtime: &tokio::runtime::Runtime, store: &dyn Store, octets: &[u8]) -> BlobId {
+    let mut writer = store.blobs().writer();
+    octets.chunks(4093).for_each(|part| writer.write(part).unwrap());
+    let (id, length) = runtime.block_on(writer.finish()).unwrap();
+    assert_eq!((length, id.0), (octets.len() as u64, Sha256::digest(octets).into()));
+    id
+}
+
+fn octets_of(store: &dyn Store, id: &BlobId) -> Vec<u8> {
+    let mut octets = Vec::new();
+    store.blobs().open(id).unwrap().read_to_end(&mut octets).unwrap();
+    octets
+}
+
+fn octets_are_kept_by_content(runtime: &tokio::runtime::Runtime, folder: &Path, make: Make<'_>) {
+    let lengths = [0, 1, 4093, MAX_IN_DATABASE - 1, MAX_IN_DATABASE, MAX_IN_DATABASE + 1, 3 * MAX_IN_DATABASE];
+    let all: Vec<Vec<u8>> = lengths.iter().map(|n| (0..*n).map(|i| (i % 251) as u8).collect()).collect();
     let store = make(folder).unwrap();
-    let mut writer = store.blobs().writer().unwrap();
-    writer.write(b"From: a\r\n").unwrap();
-    writer.write(b"\r\nhello\r\n").unwrap();
-    let (id, length) = writer.finish().unwrap();
+    let ids: Vec<BlobId> = all.iter().map(|octets| keep(runtime, &*store, octets)).collect();
+    // Twice the same are one.
+    assert_eq!(ids, all.iter().map(|octets| keep(runtime, &*store, octets)).collect::<Vec<_>>());
     drop(store);
     let store = make(folder).unwrap();
-    let mut octets = Vec::new();
-    store.blobs().open(&id).unwrap().read_to_end(&mut octets).unwrap();
-    assert_eq!((octets.as_slice(), length), (&b"From: a\r\n\r\nhello\r\n"[..], 18));
+    for (id, octets) in ids.iter().zip(&all) {
+        assert_eq!(octets_of(&*store, id), *octets, "{} octets", octets.len());
+    }
+}
+
+fn a_sweep_keeps_what_is_named(runtime: &tokio::runtime::Runtime, folder: &Path, make: Make<'_>) {
+    let store = make(folder).unwrap();
+    let (small, large) = ([b"live", &b"dead"[..]], [[1; MAX_IN_DATABASE + 1], [2; MAX_IN_DATABASE + 1]]);
+    let small = small.map(|octets| keep(runtime, &*store, octets));
+    let large = large.map(|octets| keep(runtime, &*store, &octets));
+    let live = HashSet::from([small[0], large[0]]);
+    for removed in [2, 0] {
+        assert_eq!(runtime.block_on(store.blobs().sweep(&live)).unwrap(), removed);
+        assert_eq!(octets_of(&*store, &small[0]), b"live");
+        assert_eq!(octets_of(&*store, &large[0]), [1; MAX_IN_DATABASE + 1]);
+        assert!(store.blobs().open(&small[1]).is_err() && store.blobs().open(&large[1]).is_err());
+    }
+}
+
+fn an_older_schema_is_raised(runtime: &tokio::runtime::Runtime, folder: &Path, make: Make<'_>) {
+    let store = make(folder).unwrap();
+    set(runtime, &*store, Table::Hold, &[(b"a", b"1")]);
+    runtime.block_on(write(&*store, move |w| put_json(w, Table::Meta, SCHEMA_KEY, &1))).unwrap();
+    drop(store);
+    let store = make(folder).unwrap();
+    let schema = read(&*store, |r| get_json::<u64>(r, Table::Meta, SCHEMA_KEY)).unwrap();
+    assert_eq!((schema, value(&*store, Table::Hold, b"a").as_deref()), (Some(SCHEMA), Some(&b"1"[..])));
 }

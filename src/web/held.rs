@@ -12,6 +12,7 @@ use super::App;
 use super::refusal::Refusal;
 use crate::mail::mime::MessageView;
 use crate::outbox::Hold;
+use crate::store::blob::BlobReader;
 
 /// Reads a hold's message.
 pub(super) async fn view(app: &Arc<App>, hold: &Hold) -> Result<MessageView, Refusal> {
@@ -23,7 +24,7 @@ pub(super) async fn view(app: &Arc<App>, hold: &Hold) -> Result<MessageView, Ref
 }
 
 /// Reads the octets and makes sure that they are the ones that were hashed.
-fn read(file: std::fs::File, length: u64, sha256: [u8; 32]) -> Result<MessageView, Refusal> {
+fn read(file: BlobReader, length: u64, sha256: [u8; 32]) -> Result<MessageView, Refusal> {
     let mut octets = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     file.take(length.saturating_add(1)).read_to_end(&mut octets).map_err(|e| Refusal::Internal(e.to_string()))?;
     if octets.len() as u64 != length || Sha256::digest(&octets)[..] != sha256 {

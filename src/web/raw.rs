@@ -1,4 +1,4 @@
-//! A file as a response body, read apart from the async threads, a chunk at a
+//! A held message as a response body, read apart from the async threads, a chunk at a
 //! time.
 
 use std::io::Read;
@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use crate::store::blob::BlobReader;
 
 /// Octets of a chunk.
 const CHUNK: usize = 64 * 1024;
@@ -22,14 +24,14 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// Sends the first `length` octets of `file`.
-    pub(super) fn new(file: std::fs::File, length: u64, permit: OwnedSemaphorePermit) -> FileBody {
+    /// Sends the first `length` octets of `message`.
+    pub(super) fn new(message: BlobReader, length: u64, permit: OwnedSemaphorePermit) -> FileBody {
         let (send, chunks) = mpsc::channel(WAITING);
         tokio::task::spawn_blocking(move || {
-            let mut file = file.take(length);
+            let mut message = message.take(length);
             loop {
                 let mut chunk = vec![0; CHUNK];
-                let read = file.read(&mut chunk).map(|n| {
+                let read = message.read(&mut chunk).map(|n| {
                     chunk.truncate(n);
                     Bytes::from(chunk)
                 });

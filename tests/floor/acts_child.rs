@@ -189,9 +189,9 @@ impl Child {
         let account = &self.account;
         let octets = format!("From: {account}\r\nTo: ann@example.com\r\nMessage-ID: <{id}>\r\n\r\nHello.\r\n");
         let core = self.gateway.core().clone();
-        let mut writer = core.store.blobs().writer().unwrap();
+        let mut writer = core.store.blobs().writer();
         writer.write(octets.as_bytes()).unwrap();
-        let (blob, length) = writer.finish().unwrap();
+        let (blob, length) = writer.finish().await.unwrap();
         let paths = vec![ForwardPath::parse("ann@example.com").unwrap()];
         let intake = Intake {
             account: self.account.clone(),

@@ -8,6 +8,8 @@ use tollgate::floor::ledger::{self, Event};
 use tollgate::floor::receipt::Expect;
 use tollgate::floor::submission::State;
 use tollgate::outbox::Hold;
+use tollgate::store::blob::BlobId;
+use tollgate::store::{self, StoreError, Table};
 
 use crate::child::{self, TOLD};
 
@@ -95,7 +97,7 @@ pub(crate) fn check(folder: &Path) -> BTreeMap<String, Copies> {
             receipt.check_ledger(entries.iter().find(|e| e.number == receipt.ledger_head.number)).unwrap();
         }
     }
-    swept(folder, &opened.outbox.live_blobs().unwrap().iter().map(ToString::to_string).collect());
+    swept(folder, &opened);
     copies
 }
 
@@ -111,18 +113,23 @@ fn revoked_whole(opened: &child::Opened, holds: &[Hold], entries: &[ledger::Entr
     }
 }
 
-/// Exactly the files that holds name, and nothing half-written.
-fn swept(folder: &Path, live: &BTreeSet<String>) {
+/// Exactly the octets that holds name, and nothing half-written.
+fn swept(folder: &Path, opened: &child::Opened) {
+    let live: BTreeSet<String> = opened.outbox.live_blobs().unwrap().iter().map(ToString::to_string).collect();
     let names = |folder: &Path| -> Vec<String> {
         let read = std::fs::read_dir(folder).unwrap();
         read.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
     };
     let state = folder.join("state");
-    let mut found = BTreeSet::new();
+    let rows =
+        store::read(&*opened.store, |r| -> Result<_, StoreError> { r.scan(Table::Octets, b"", b"", usize::MAX) })
+            .unwrap();
+    let of_row = |(key, _): (Vec<u8>, Vec<u8>)| BlobId(key.try_into().expect("a content address")).to_string();
+    let mut found: BTreeSet<String> = rows.into_iter().map(of_row).collect();
     for below in names(&state.join("blobs")) {
         found.extend(names(&state.join("blobs").join(below)));
     }
-    assert_eq!(found, *live, "the files that holds name");
+    assert_eq!(found, live, "the octets that holds name");
     for name in names(&state).iter().chain(&names(folder)) {
         assert!(!name.ends_with(".tmp") || name == "state.witness.tmp", "{name} was left behind");
     }

@@ -19,6 +19,7 @@ use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::hold::Reason;
 use tollgate::floor::submission::State;
 use tollgate::outbox::{Denial, Hold, HoldId, Intake, Outbox, Tuning};
+use tollgate::store::blob::MAX_IN_DATABASE;
 use tollgate::store::redb::RedbStore;
 use tollgate::store::{Store, failpoint};
 use tollgate::upstream::smtp::TIMEOUTS;
@@ -42,6 +43,8 @@ pub(crate) const ALICE: &str = "alice@example.test";
 pub(crate) const BOB: &str = "bob@example.test";
 /// Name of the key that is revoked.
 pub(crate) const DOOMED: &str = "doomed";
+/// Messages that are files; the others are rows.
+const LARGE: [&str; 3] = ["send", "refuse", "revoke"];
 const APPROVER: &str = "owner";
 const HOUR: i64 = 3600;
 /// How long one step may take.
@@ -91,7 +94,7 @@ impl Child {
     /// As the gateway does at its start.
     async fn start(&self) {
         let live = self.opened.outbox.live_blobs().unwrap();
-        failpoint::within("sweep", async { self.opened.store.blobs().sweep(&live).unwrap() }).await;
+        failpoint::within("sweep", self.opened.store.blobs().sweep(&live)).await.unwrap();
         self.opened.outbox.recover().await.unwrap();
     }
 
@@ -112,14 +115,17 @@ impl Child {
     async fn hold_of(&mut self, account: AccountId, key: KeyId, to: &str, kind: &str) -> HoldId {
         let run = self.folder.file_name().unwrap().to_string_lossy().into_owned();
         let id = format!("{kind}.{run}.{}@tests.example.test", std::process::id());
-        let octets =
+        let mut octets =
             format!("From: {account}\r\nTo: {to}\r\nSubject: {kind}\r\nMessage-ID: <{id}>\r\n\r\n.{kind}\r\n.\r\n");
+        if LARGE.contains(&kind) {
+            octets.push_str(&".and more of it\r\n".repeat(MAX_IN_DATABASE / 16));
+        }
         let (blob, length) = failpoint::within("intake", async {
-            let mut writer = self.opened.store.blobs().writer().unwrap();
-            for part in octets.as_bytes().chunks(40) {
+            let mut writer = self.opened.store.blobs().writer();
+            for part in octets.as_bytes().chunks(octets.len().div_ceil(3)) {
                 writer.write(part).unwrap();
             }
-            writer.finish().unwrap()
+            writer.finish().await.unwrap()
         })
         .await;
         let paths = vec![ForwardPath::parse("ann@example.com").unwrap(), ForwardPath::parse(to).unwrap()];

@@ -59,9 +59,9 @@ impl Running {
 
     async fn hold(&self) -> HoldId {
         let key = self.core.accounts.authenticate(demo::ADDRESS, demo::AGENT_KEY).unwrap();
-        let mut writer = self.core.store.blobs().writer().unwrap();
+        let mut writer = self.core.store.blobs().writer();
         writer.write(MESSAGE).unwrap();
-        let (blob, length) = writer.finish().unwrap();
+        let (blob, length) = writer.finish().await.unwrap();
         let to = vec![ForwardPath::parse("a@example.net").unwrap()];
         let envelope = Envelope::new(demo::ADDRESS, to, BodyType::SevenBit, false).unwrap();
         let intake = Intake {

@@ -1,7 +1,7 @@
 use super::super::redb::RedbStore;
 use super::super::{Store, StoreError, Table, read, write};
 use super::*;
-use crate::store::blob::BlobId;
+use crate::store::blob::{BlobId, MAX_IN_DATABASE};
 
 /// How many images of the default run; `TOLLGATE_LONG` makes ten times as many.
 const IMAGES: u64 = 150;
@@ -66,11 +66,13 @@ fn history(root: &Path) -> (Arc<Journal>, Vec<Acknowledged>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut acknowledged = Vec::new();
     for n in 0..12_u64 {
-        let mut writer = store.blobs().writer().unwrap();
+        let mut writer = store.blobs().writer();
+        // Every other one is a file.
+        let part_length = if n % 2 == 0 { 700 } else { MAX_IN_DATABASE / 3 };
         for part in 0..4_u8 {
-            writer.write(&[u8::try_from(n).unwrap() * 7 + part; 700]).unwrap();
+            writer.write(&vec![u8::try_from(n).unwrap() * 7 + part; part_length]).unwrap();
         }
-        let (blob, _) = writer.finish().unwrap();
+        let (blob, _) = runtime.block_on(writer.finish()).unwrap();
         let key = n.to_be_bytes();
         let value = vec![3; usize::try_from(n).unwrap() * 900];
         runtime

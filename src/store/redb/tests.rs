@@ -1,9 +1,12 @@
+use ::redb::StorageBackend;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::{TABLES, read, suite, write};
+use super::backend::BackendResult;
 use super::*;
+use crate::store::blob::MAX_IN_DATABASE;
 
 #[test]
 fn the_redb_store_passes_the_suite() {
@@ -26,9 +29,9 @@ fn state_is_for_its_owner_only_even_where_it_was_not() {
     fs::set_permissions(&state, Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(state.join(DATABASE_FILE), Permissions::from_mode(0o644)).unwrap();
     let store = RedbStore::open(&state).unwrap();
-    let mut writer = store.blobs().writer().unwrap();
-    writer.write(b"x").unwrap();
-    let (id, _) = writer.finish().unwrap();
+    let mut writer = store.blobs().writer();
+    writer.write(&vec![b'x'; MAX_IN_DATABASE + 1]).unwrap();
+    let (id, _) = runtime().block_on(writer.finish()).unwrap();
     let name = id.to_string();
     let blobs = state.join(BLOB_FOLDER);
     for private in [state.clone(), blobs.clone(), blobs.join("tmp"), blobs.join(&name[..2])] {

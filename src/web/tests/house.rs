@@ -111,9 +111,9 @@ impl House {
 
     /// Holds a message of the demo agent for `account`.
     pub(super) async fn hold(&self, account: &AccountId, to: &[&str], message: &[u8]) -> HoldId {
-        let mut writer = self.services.store.blobs().writer().unwrap();
+        let mut writer = self.services.store.blobs().writer();
         writer.write(message).unwrap();
-        let (blob, length) = writer.finish().unwrap();
+        let (blob, length) = writer.finish().await.unwrap();
         let paths = to.iter().map(|t| ForwardPath::parse(t).unwrap()).collect();
         let text = |name| header::values(message, name).first().map(|v| String::from_utf8_lossy(v).into_owned());
         let intake = Intake {
