@@ -226,7 +226,7 @@ impl Class {
 type Row = (Class, &'static str);
 
 /// What a phrase of the vocabulary or of a concept stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Meaning {
     Class(Class, Lang),
     Concept(&'static str),
@@ -243,8 +243,16 @@ pub(super) struct Hit {
 
 struct Lexicon {
     phrases: Phrases,
-    /// Of each phrase.
+    /// By phrase, a place in `meanings`, which hold each row's once.
+    rows: Vec<u16>,
     meanings: Vec<Meaning>,
+}
+
+impl Lexicon {
+    fn meaning(&self, phrase: u32) -> Option<Meaning> {
+        let row = *self.rows.get(phrase as usize)?;
+        self.meanings.get(usize::from(row)).copied()
+    }
 }
 
 /// The sets of the vocabulary in these languages.
@@ -276,12 +284,16 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
         trained::concepts::phrases()
             .map(|(lang, concept, phrase)| (concepts(&[lang]), Meaning::Concept(concept), phrase)),
     );
-    let mut meanings = Vec::new();
+    let (mut rows, mut meanings) = (Vec::new(), Vec::new());
     let phrases = Phrases::new(all.map(|(set, meaning, phrase)| {
-        meanings.push(meaning);
+        if meanings.last() != Some(&meaning) {
+            meanings.push(meaning);
+        }
+        // Rows are some thousands; one that had no number would mean nothing.
+        rows.push(u16::try_from(meanings.len() - 1).unwrap_or(u16::MAX));
         (set, normal(phrase.trim_end_matches('*')), phrase.ends_with('*'))
     }));
-    Lexicon { phrases, meanings }
+    Lexicon { phrases, rows, meanings }
 });
 
 /// Makes the vocabulary ready, which takes a while, unless that is done.
@@ -333,9 +345,9 @@ impl Finder {
         let Some(last) = self.found.len().checked_sub(1) else { return out };
         out.hits.reserve_exact(last + 1);
         for found in &self.found {
-            match lexicon.meanings.get(found.phrase as usize) {
+            match lexicon.meaning(found.phrase) {
                 Some(Meaning::Class(class, lang)) => {
-                    out.hits.push(Hit { class: *class, lang: *lang, start: found.start, end: found.end });
+                    out.hits.push(Hit { class, lang, start: found.start, end: found.end });
                 }
                 Some(Meaning::Concept(concept)) => out.concepts.push(concept),
                 None => {}

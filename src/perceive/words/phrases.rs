@@ -171,14 +171,14 @@ fn head(text: &[u8], at: usize) -> u64 {
 }
 
 /// A phrase to be put in its place.
-struct Given {
-    text: String,
+struct Given<'t> {
+    text: &'t str,
     phrase: u32,
     sets: Sets,
     open_end: bool,
 }
 
-impl Given {
+impl Given<'_> {
     fn ending(&self) -> Ending {
         Ending { phrase: self.phrase, sets: self.sets, open_end: self.open_end }
     }
@@ -189,17 +189,31 @@ impl Phrases {
     /// this order, each with its set and whether any ending may follow it.
     /// Empty ones are never found.
     pub(in crate::perceive) fn new(phrases: impl Iterator<Item = (Sets, String, bool)>) -> Phrases {
-        let mut given: Vec<Given> = phrases
+        // All texts in a row: tens of thousands of small pieces would leave
+        // holes in the memory of a program that lives long.
+        let mut texts = String::new();
+        let noted: Vec<(usize, Sets, bool)> = phrases
+            .map(|(sets, text, open_end)| {
+                texts.push_str(&text);
+                (text.len(), sets, open_end)
+            })
+            .collect();
+        let mut rest = texts.as_str();
+        let mut given: Vec<Given<'_>> = noted
+            .iter()
             .zip(0..)
-            .map(|((sets, text, open_end), phrase)| Given { text, phrase, sets, open_end })
-            .filter(|g| !g.text.is_empty())
+            .filter_map(|((length, sets, open_end), phrase)| {
+                let (text, others) = rest.split_at(*length);
+                rest = others;
+                (*length > 0).then_some(Given { text, phrase, sets: *sets, open_end: *open_end })
+            })
             .collect();
         // Those that are entered by as many octets stand together.
-        let key = |g: &Given| {
+        let key = |g: &Given<'_>| {
             let (long, short) = (window(g.text.as_bytes()[0]), short_window(g.text.as_bytes()[0]));
             [long, short].into_iter().find(|octets| g.text.len() >= *octets).unwrap_or(1)
         };
-        given.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then(a.text.cmp(&b.text)).then(a.phrase.cmp(&b.phrase)));
+        given.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then(a.text.cmp(b.text)).then(a.phrase.cmp(&b.phrase)));
         let mut all = Phrases {
             pool: Vec::new(),
             nodes: Vec::new(),
@@ -217,8 +231,8 @@ impl Phrases {
             all.octets.push((octet, g.ending()));
             all.octet_sets[usize::from(octet)] |= g.sets;
         }
-        let same = |a: &Given, b: &Given| key(a) == key(b) && a.text.as_bytes()[..key(a)] == b.text.as_bytes()[..key(b)];
-        let begun: Vec<&[Given]> = given.chunk_by(same).collect();
+        let same = |a: &Given<'_>, b: &Given<'_>| key(a) == key(b) && a.text.as_bytes()[..key(a)] == b.text.as_bytes()[..key(b)];
+        let begun: Vec<&[Given<'_>]> = given.chunk_by(same).collect();
         let free = Entry { node: 0, tag: 0, sets: 0 };
         all.entries = vec![free; (begun.len() * ROOM).next_power_of_two()];
         // Nodes wait here with the phrases that go through them.
@@ -240,7 +254,7 @@ impl Phrases {
     }
 
     /// A new node behind all others, of phrases that go through these octets.
-    fn push(&mut self, octets: &[u8], given: &[Given]) -> usize {
+    fn push(&mut self, octets: &[u8], given: &[Given<'_>]) -> usize {
         let (first, tail) = octets.split_first().map_or((0, octets), |(first, tail)| (*first, tail));
         let sets = given.iter().fold(0, |all, g| all | g.sets);
         let tail_length = tail.len() as u8;
@@ -279,9 +293,9 @@ impl Phrases {
     fn grow<'g>(
         &mut self,
         node: usize,
-        given: &'g [Given],
+        given: &'g [Given<'g>],
         depth: usize,
-        waiting: &mut VecDeque<(usize, &'g [Given], usize)>,
+        waiting: &mut VecDeque<(usize, &'g [Given<'g>], usize)>,
     ) {
         let ended = given.iter().take_while(|g| g.text.len() == depth).count();
         let (ended, further) = given.split_at(ended);
