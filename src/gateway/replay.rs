@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +16,17 @@ use crate::imap::rows;
 use crate::lane::rule::{self, Canary, Inputs};
 use crate::lane::trace::OFFLINE;
 use crate::lane::{Context, Features, Lane, Signals, Thresholds};
-use crate::store::{Store, StoreError, Table, read};
+use crate::store::{Pair, Store, StoreError, Table, read};
 
 /// Moves that one answer names.
 pub const MAX_MOVES: usize = 10_000;
 /// Decisions that one review list names.
 pub const MAX_CANARY: usize = 10_000;
+
+/// Traces that one thread takes at once.
+const PAGE: usize = 512;
+/// Threads that read traces at most, beside the one that fetches them.
+const MAX_THREADS: usize = 4;
 
 /// What the rule reads of a trace, and what tells people which message it is.
 /// The rest of a trace, which is most of it, is passed over.
@@ -142,6 +149,24 @@ pub struct Doubt {
 
 /// Decides every stored trace of these accounts again.
 pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds) -> Result<Replayed, StoreError> {
+    let decided = |account: &AccountId, stored: &Stored<'_>, page: &mut Vec<Move>| {
+        let verdict = stored.decide(thresholds);
+        let (old, new) = (stored.verdict.lane, verdict.lane);
+        if old == new {
+            return;
+        }
+        page.push(Move {
+            account: account.to_string(),
+            decision: stored.decision.clone().into_owned(),
+            time: stored.time,
+            from: stored.from.clone().map(Cow::into_owned),
+            message_id: stored.message_id.clone().map(Cow::into_owned),
+            old,
+            new,
+            branch: verdict.branch.name(),
+            guards: verdict.guards.iter().map(|g| g.name()).collect(),
+        });
+    };
     let mut out = Replayed {
         rule_version: rule::RULE_VERSION,
         thresholds: thresholds.clone(),
@@ -150,27 +175,14 @@ pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds
         moves: BTreeMap::new(),
         list: Vec::new(),
     };
-    each(store, accounts, |account, stored| {
-        out.traces += 1;
-        let verdict = stored.decide(thresholds);
-        let (old, new) = (stored.verdict.lane, verdict.lane);
-        if old == new {
-            return;
-        }
-        out.moved += 1;
-        *out.moves.entry(old.name()).or_default().entry(new.name()).or_default() += 1;
-        if out.list.len() < MAX_MOVES {
-            out.list.push(Move {
-                account: account.to_string(),
-                decision: stored.decision.clone().into_owned(),
-                time: stored.time,
-                from: stored.from.clone().map(Cow::into_owned),
-                message_id: stored.message_id.clone().map(Cow::into_owned),
-                old,
-                new,
-                branch: verdict.branch.name(),
-                guards: verdict.guards.iter().map(|g| g.name()).collect(),
-            });
+    each(store, accounts, decided, |traces, page| {
+        out.traces += traces;
+        out.moved += page.len();
+        for m in page {
+            *out.moves.entry(m.old.name()).or_default().entry(m.new.name()).or_default() += 1;
+            if out.list.len() < MAX_MOVES {
+                out.list.push(m);
+            }
         }
     })?;
     Ok(out)
@@ -178,10 +190,9 @@ pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds
 
 /// The decisions for review, the newest first, and how many there are.
 pub fn doubts(store: &dyn Store, accounts: &[AccountId], last: usize) -> Result<(usize, Vec<Doubt>), StoreError> {
-    let mut found = Vec::new();
-    each(store, accounts, |account, stored| {
+    let doubted = |account: &AccountId, stored: &Stored<'_>, page: &mut Vec<Doubt>| {
         let Some(canary) = stored.verdict.canary else { return };
-        found.push(Doubt {
+        page.push(Doubt {
             account: account.to_string(),
             decision: stored.decision.clone().into_owned(),
             time: stored.time,
@@ -192,23 +203,77 @@ pub fn doubts(store: &dyn Store, accounts: &[AccountId], last: usize) -> Result<
             message_id: stored.message_id.clone().map(Cow::into_owned),
             reason: stored.reason.clone().into_owned(),
         });
-    })?;
+    };
+    let mut found = Vec::new();
+    each(store, accounts, doubted, |_, page| found.extend(page))?;
     let all = found.len();
     found.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.decision.cmp(&b.decision)));
     found.truncate(last.min(MAX_CANARY));
     Ok((all, found))
 }
 
-fn each(
+/// Some stored traces in a row, and which of all rows they are.
+struct Page {
+    number: usize,
+    account: AccountId,
+    rows: Vec<Pair>,
+}
+
+/// Reads every trace of these accounts, on as many cores as there are: `visit`
+/// notes what it finds, `take` gets the notes of so many traces, in the order
+/// of the store.
+fn each<T: Send>(
     store: &dyn Store,
     accounts: &[AccountId],
-    mut visit: impl FnMut(&AccountId, &Stored<'_>),
+    visit: impl Fn(&AccountId, &Stored<'_>, &mut Vec<T>) + Sync,
+    mut take: impl FnMut(usize, Vec<T>),
 ) -> Result<(), StoreError> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let read_page = |page: &Page| {
+        let mut notes = Vec::new();
+        for (_, value) in &page.rows {
+            visit(&page.account, &Stored::parse(value)?, &mut notes);
+        }
+        Ok((page.rows.len(), notes))
+    };
+    // A thread has one page in work and one in wait.
+    let (pages, waiting) = mpsc::sync_channel::<Page>(threads);
+    let waiting = Mutex::new(waiting);
+    let (notes, noted) = mpsc::channel();
+    let mut all: BTreeMap<usize, Result<(usize, Vec<T>), StoreError>> = BTreeMap::new();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (waiting, read_page, notes) = (&waiting, &read_page, notes.clone());
+            scope.spawn(move || {
+                let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+                while let Some(page) = next() {
+                    // Nobody takes notes any more where the reading failed.
+                    let _ = notes.send((page.number, read_page(&page)));
+                }
+            });
+        }
+        drop(notes);
+        let fetched = fetch(store, accounts, &pages);
+        drop(pages);
+        all.extend(noted);
+        fetched
+    })?;
+    for (_, page) in all {
+        let (traces, notes) = page?;
+        take(traces, notes);
+    }
+    Ok(())
+}
+
+/// Hands all stored traces over, page by page.
+fn fetch(store: &dyn Store, accounts: &[AccountId], pages: &mpsc::SyncSender<Page>) -> Result<(), StoreError> {
+    let gone = |_| StoreError::Failed("the threads that read traces have ended".to_owned());
     read(store, |r| {
+        let mut number = 0;
         for account in accounts {
-            rows::for_each(r, Table::Decision, &rows::account_prefix(account), |_, value| {
-                visit(account, &Stored::parse(value)?);
-                Ok(())
+            rows::for_each_page(r, Table::Decision, &rows::account_prefix(account), PAGE, |rows| {
+                number += 1;
+                pages.send(Page { number, account: account.clone(), rows }).map_err(gone)
             })?;
         }
         Ok(())
