@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -16,7 +17,7 @@ use crate::imap::rows;
 use crate::lane::rule::{self, Canary, Inputs};
 use crate::lane::trace::OFFLINE;
 use crate::lane::{Context, Features, Lane, Signals, Thresholds};
-use crate::store::{Pair, Store, StoreError, Table, read};
+use crate::store::{Store, StoreError, Table, read};
 
 /// Moves that one answer names.
 pub const MAX_MOVES: usize = 10_000;
@@ -212,11 +213,29 @@ pub fn doubts(store: &dyn Store, accounts: &[AccountId], last: usize) -> Result<
     Ok((all, found))
 }
 
-/// Some stored traces in a row, and which of all rows they are.
+/// Some stored traces in a row.
 struct Page {
-    number: usize,
     account: AccountId,
-    rows: Vec<Pair>,
+    /// The traces one behind another: threads that allocate what others free
+    /// wait for one another.
+    octets: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Page {
+    fn new(account: &AccountId) -> Page {
+        Page { account: account.clone(), octets: Vec::new(), ends: Vec::with_capacity(PAGE) }
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.octets.extend_from_slice(value);
+        self.ends.push(self.octets.len());
+    }
+
+    fn values(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.octets[start..*end])
+    }
 }
 
 /// Reads every trace of these accounts, on as many cores as there are: `visit`
@@ -231,13 +250,13 @@ fn each<T: Send>(
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let read_page = |page: &Page| {
         let mut notes = Vec::new();
-        for (_, value) in &page.rows {
+        for value in page.values() {
             visit(&page.account, &Stored::parse(value)?, &mut notes);
         }
-        Ok((page.rows.len(), notes))
+        Ok((page.ends.len(), notes))
     };
     // A thread has one page in work and one in wait.
-    let (pages, waiting) = mpsc::sync_channel::<Page>(threads);
+    let (pages, waiting) = mpsc::sync_channel::<(usize, Page)>(threads);
     let waiting = Mutex::new(waiting);
     let (notes, noted) = mpsc::channel();
     let mut all: BTreeMap<usize, Result<(usize, Vec<T>), StoreError>> = BTreeMap::new();
@@ -246,9 +265,9 @@ fn each<T: Send>(
             let (waiting, read_page, notes) = (&waiting, &read_page, notes.clone());
             scope.spawn(move || {
                 let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
-                while let Some(page) = next() {
+                while let Some((number, page)) = next() {
                     // Nobody takes notes any more where the reading failed.
-                    let _ = notes.send((page.number, read_page(&page)));
+                    let _ = notes.send((number, read_page(&page)));
                 }
             });
         }
@@ -265,16 +284,25 @@ fn each<T: Send>(
     Ok(())
 }
 
-/// Hands all stored traces over, page by page.
-fn fetch(store: &dyn Store, accounts: &[AccountId], pages: &mpsc::SyncSender<Page>) -> Result<(), StoreError> {
-    let gone = |_| StoreError::Failed("the threads that read traces have ended".to_owned());
+/// Hands all stored traces over, page by page, each with its number.
+fn fetch(store: &dyn Store, accounts: &[AccountId], pages: &mpsc::SyncSender<(usize, Page)>) -> Result<(), StoreError> {
+    let gone = || StoreError::Failed("the threads that read traces have ended".to_owned());
     read(store, |r| {
-        let mut number = 0;
+        let mut numbers = 0..;
+        let mut send = |page| numbers.next().and_then(|n| pages.send((n, page)).ok()).ok_or_else(gone);
         for account in accounts {
-            rows::for_each_page(r, Table::Decision, &rows::account_prefix(account), PAGE, |rows| {
-                number += 1;
-                pages.send(Page { number, account: account.clone(), rows }).map_err(gone)
+            let mut page = Page::new(account);
+            let mut sent = Ok(());
+            r.visit(Table::Decision, &rows::account_prefix(account), &[], &mut |_, value| {
+                page.push(value);
+                if page.ends.len() < PAGE {
+                    return ControlFlow::Continue(());
+                }
+                sent = send(std::mem::replace(&mut page, Page::new(account)));
+                if sent.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
+            sent?;
+            send(page)?;
         }
         Ok(())
     })
@@ -349,6 +377,26 @@ mod tests {
         let moved = replay(&store, &[account()], &strict).unwrap();
         assert_eq!((moved.moved, moved.moves["push"].values().sum::<usize>()), (pushed, pushed));
         assert!(moved.list[0].message_id.as_deref().unwrap().contains('"'), "{:?}", moved.list);
+    }
+
+    #[tokio::test]
+    async fn many_traces_are_told_in_the_order_of_the_store_whatever_thread_read_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(folder.path()).unwrap();
+        let one = trace(0, "URGENT: the server is down, please call me back by 11:00 today.", Context::default());
+        assert_eq!(one.verdict.lane, Lane::Push);
+        let many = PAGE * 3 + 5;
+        let traces = (0..many).map(|n| Trace { decision: format!("{n:016x}"), ..one.clone() }).collect();
+        keep(&store, traces).await;
+        let strict =
+            Thresholds { push_urgency: 1.0, push_confidence: 1.0, stranger_urgency: 1.0, ..Thresholds::default() };
+        let moved = replay(&store, &[account()], &strict).unwrap();
+        assert_eq!((moved.traces, moved.moved, moved.list.len()), (many, many, many));
+        assert!(moved.list.iter().enumerate().all(|(n, m)| m.decision == format!("{n:016x}")));
+        let nobody = AccountId::of(&Address::parse("nobody@example.org").unwrap());
+        assert_eq!(replay(&store, &[nobody], &strict).unwrap().traces, 0);
+        write(&store, |w| w.put(Table::Decision, &rows::decision_key(&account(), "zz"), b"{")).await.unwrap();
+        assert!(matches!(replay(&store, &[account()], &strict), Err(StoreError::Damaged { .. })));
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::AccountId;
 use crate::lane::Lane;
 use crate::store::blob::BlobId;
-use crate::store::{Pair, Reader, StoreError, Table, from_json, get_json};
+use crate::store::{Reader, StoreError, Table, from_json, get_json};
 
 use super::lanes::Place;
 use super::uid::{UpstreamUid, ViewUid};
@@ -245,29 +245,18 @@ pub fn for_each(
     prefix: &[u8],
     mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    for_each_page(r, table, prefix, PAGE, |page| page.iter().try_for_each(|(k, v)| each(k, v)))
-}
-
-/// The same by pages of at most `most` rows, none of them empty.
-pub fn for_each_page(
-    r: &dyn Reader,
-    table: Table,
-    prefix: &[u8],
-    most: usize,
-    mut each: impl FnMut(Vec<Pair>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
     let mut from = prefix.to_vec();
     loop {
-        let page = r.scan(table, prefix, &from, most)?;
-        let last = page.last().map(|(k, _)| k.clone());
-        let is_full = page.len() == most;
-        if let Some(last) = last {
-            each(page)?;
-            from = last;
-            from.push(0);
+        let page = r.scan(table, prefix, &from, PAGE)?;
+        for (k, v) in &page {
+            each(k, v)?;
         }
-        if !is_full {
-            return Ok(());
+        match page.last() {
+            Some((k, _)) if page.len() == PAGE => {
+                from = k.clone();
+                from.push(0);
+            }
+            _ => return Ok(()),
         }
     }
 }

@@ -34,8 +34,6 @@ pub(super) struct Sentence {
 pub(super) struct Doc {
     pub(super) sentences: Vec<Sentence>,
     pub(super) lang: Option<Lang>,
-    /// The languages that the text may be in, the likeliest first.
-    pub(super) spoken: Vec<Lang>,
     /// Visible characters of own text.
     pub(super) length: usize,
     /// A telephone number stands in the text.
@@ -96,11 +94,8 @@ impl Doc {
         let own = without_links(&own);
         let length = letters(&own);
         let forwarded = length < FORWARD_ONLY && is_forward(&reading.subject);
-        let body = if forwarded {
-            format!("{own}\n\n{}", without_links(&searched(&reading.quoted))).into()
-        } else {
-            own
-        };
+        let body =
+            if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))).into() } else { own };
         let (subject, body) = (normal(bare_subject(&reading.subject)), normal(&body));
         let whole = body.len();
         // Most mail holds no mark at all, which one look at the whole tells.
@@ -136,7 +131,7 @@ impl Doc {
         all.extend(sentences(&body).into_iter().filter(&mut meant).map(|s| make(s, false)));
         let has_number = all.iter().any(|s| has_telephone(&s.text));
         let classes = all.iter().fold((0, 0), |sum, s| (sum.0 | s.classes.0, sum.1 | s.classes.1));
-        Doc { sentences: all, lang, spoken: langs, length, has_number, steered, classes }
+        Doc { sentences: all, lang, length, has_number, steered, classes }
     }
 
     /// Distinct phrases of a class outside formulas, and how many of the

@@ -203,9 +203,9 @@ impl Table {
 /// The octets of a mark that are rarest in other texts.
 fn anchor(mark: &str) -> Option<&[u8]> {
     let octets = mark.as_bytes();
-    let windows = (0..octets.len()).filter(|at| mark.is_char_boundary(*at)).filter_map(|at| {
-        octets.get(at..at + if octets[at] < 0xe0 { ANCHOR } else { ANCHOR_EAST })
-    });
+    let windows = (0..octets.len())
+        .filter(|at| mark.is_char_boundary(*at))
+        .filter_map(|at| octets.get(at..at + if octets[at] < 0xe0 { ANCHOR } else { ANCHOR_EAST }));
     let whole = windows.filter(|w| !w.contains(&b' ') && std::str::from_utf8(w).is_ok());
     whole.max_by_key(|w| w.iter().map(|octet| rarity(*octet)).sum::<usize>())
 }
@@ -238,9 +238,10 @@ pub(super) fn may_be_marked(text: &str) -> bool {
         }
     }
     memchr::memmem::find(octets, OBJECT.as_bytes()).is_some()
-        || (!text.is_ascii() && octets.windows(ANCHOR_EAST).any(|w| {
-            w[0] >= 0xe0 && east.has(u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0]))
-        }))
+        || (!text.is_ascii()
+            && octets
+                .windows(ANCHOR_EAST)
+                .any(|w| w[0] >= 0xe0 && east.has(u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0]))))
 }
 
 /// A normalised text without the lines that are addressed to a program.
@@ -315,7 +316,9 @@ mod tests {
             let anchor = anchor(mark).map_or(OBJECT.as_bytes(), |a| a);
             assert!(!["am", "pm", " "].iter().any(|w| memchr::memmem::find(anchor, w.as_bytes()).is_some()), "{mark}");
         }
-        assert!(!may_be_marked("Could you send me the figures by 3 pm tomorrow? 내일 오후 3시까지 보내 주실 수 있을까요?"));
+        assert!(!may_be_marked(
+            "Could you send me the figures by 3 pm tomorrow? 내일 오후 3시까지 보내 주실 수 있을까요?"
+        ));
     }
 
     #[test]

@@ -48,11 +48,7 @@ pub(super) const SPACES: usize = 12;
 
 /// Hands every piece of evidence to `take`, in parts that belong together.
 /// Sentences that aren't `wanted`, by their number, are passed over.
-pub(super) fn walk(
-    case: &Case<'_>,
-    wanted: &mut dyn FnMut(usize) -> bool,
-    take: &mut dyn FnMut(Space, &[&str]),
-) {
+pub(super) fn walk(case: &Case<'_>, wanted: &mut dyn FnMut(usize) -> bool, take: &mut dyn FnMut(Space, &[&str])) {
     let kind = if case.facts.bulk {
         "bulk"
     } else if case.facts.list {

@@ -14,8 +14,8 @@ pub mod learn;
 use std::cell::Cell;
 use std::sync::LazyLock;
 
-use grams::{SPACES, Space, walk};
 pub(super) use grams::MAX_CHARACTERS;
+use grams::{SPACES, Space, walk};
 
 use super::offline::Case;
 use crate::lane::{LANES, Lane};
@@ -273,8 +273,7 @@ impl Weights {
                 all.push((*slot, *met, part(class) - part(other)));
             }
         }
-        let by_weight =
-            |a: &(u32, u32, f64), b: &(u32, u32, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
+        let by_weight = |a: &(u32, u32, f64), b: &(u32, u32, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
         if all.len() > EXPLAINED {
             all.select_nth_unstable_by(EXPLAINED - 1, by_weight);
             all.truncate(EXPLAINED);

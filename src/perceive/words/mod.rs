@@ -534,7 +534,10 @@ mod tests {
                 for phrase in phrases.split('|') {
                     assert!(!phrase.is_empty(), "{lang:?} {class:?}");
                     let text = normal(phrase.trim_end_matches('*'));
-                    assert!(Finder::new(&[lang]).words(&text).hits.iter().any(|h| h.class == *class), "{lang:?} {phrase}");
+                    assert!(
+                        Finder::new(&[lang]).words(&text).hits.iter().any(|h| h.class == *class),
+                        "{lang:?} {phrase}"
+                    );
                 }
             }
         }

@@ -10,7 +10,6 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-
 /// A phrase that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::perceive) struct Found {
@@ -231,7 +230,9 @@ impl Phrases {
             all.octets.push((octet, g.ending()));
             all.octet_sets[usize::from(octet)] |= g.sets;
         }
-        let same = |a: &Given<'_>, b: &Given<'_>| key(a) == key(b) && a.text.as_bytes()[..key(a)] == b.text.as_bytes()[..key(b)];
+        let same = |a: &Given<'_>, b: &Given<'_>| {
+            key(a) == key(b) && a.text.as_bytes()[..key(a)] == b.text.as_bytes()[..key(b)]
+        };
         let begun: Vec<&[Given<'_>]> = given.chunk_by(same).collect();
         let free = Entry { node: 0, tag: 0, sets: 0 };
         all.entries = vec![free; (begun.len() * ROOM).next_power_of_two()];
@@ -324,8 +325,8 @@ impl Phrases {
             let (kind, length) = match first {
                 0..0x80 => (KINDS[usize::from(first)], 1),
                 _ if LATIN.contains(&first) => (text[at..].chars().next().map_or(Kind::Other, Kind::of), 2),
-                ..0xe0 => (Kind::Other, 2),
-                ..0xf0 => (Kind::Other, 3),
+                0x80..0xe0 => (Kind::Other, 2),
+                0xe0..0xf0 => (Kind::Other, 3),
                 _ => (Kind::Other, 4),
             };
             if !before.joins(kind) {
