@@ -180,6 +180,7 @@ fn fill(gateway: &Gateway) {
                     role: Role::Agent,
                     envelope: envelope.clone(),
                     blob,
+                    row: None,
                     length,
                     message_id: Some(format!("<{n}@example.org>")),
                     subject: Some(format!("Figures of week {n}")),

@@ -18,7 +18,7 @@ mod reports;
 pub mod scoring;
 mod sent;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ use crate::imap::mirror::{Mirror, Op};
 use crate::imap::pool::Pool;
 use crate::imap::timing::Timing;
 use crate::perceive::CorrespondentRecord;
+use crate::store::blob::BlobId;
 use crate::store::{Store, StoreError, Table, get_json, put_json, read, write};
 use crate::{imap, smtp, web};
 
@@ -122,9 +123,15 @@ impl Gateway {
         let core = Arc::new(Core::open(config).await?);
         let config = core.config.clone();
         // Octets that no hold names are left from submissions that got no 250.
-        let mut live = core.outbox.live_blobs().map_err(|e| StoreError::Failed(e.to_string()))?;
-        live.extend(read(&*core.store, imap::parking::live_blobs)?);
-        let swept = core.store.blobs().sweep(&live).await?;
+        let swept = match live_blobs(&core) {
+            Ok(live) => core.store.blobs().sweep(&live).await?,
+            // What a damaged row names isn't known: everything stays.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::error!(%error, "unfinished submissions are not removed");
+                0
+            }
+            Err(error) => return Err(error.into()),
+        };
         // Before anybody can decide: a restored backup must not look alive.
         core.outbox.recover().await?;
         if swept > 0 {
@@ -276,6 +283,13 @@ async fn supervised<E: std::fmt::Display>(what: &'static str, task: impl Future<
 }
 
 /// Starts the embedded provider where an account uses it.
+/// The octets that something names.
+fn live_blobs(core: &Core) -> Result<HashSet<BlobId>, StoreError> {
+    let mut live = core.outbox.live_blobs()?;
+    live.extend(read(&*core.store, imap::parking::live_blobs)?);
+    Ok(live)
+}
+
 async fn embedded(config: &Config) -> Result<Option<Provider>, StartError> {
     let Some(account) = config.accounts.iter().find(|a| matches!(a.provider, ProviderConfig::Embedded)) else {
         return Ok(None);

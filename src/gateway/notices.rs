@@ -7,7 +7,7 @@
 //! to whoever submitted; no octet of any of it goes to the provider. Doesn't
 //! know: what held messages say; a notice names recipients and subject only.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,12 +35,17 @@ use crate::web;
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// Between two comparisons at least.
 const GATHER: Duration = Duration::from_millis(20);
+/// How many times as long as it took the next one waits: looking at many holds
+/// takes no more than a tenth of the time.
+const RESTS: u32 = 9;
 /// And at most, however long the last one took.
 const MOST_GATHER: Duration = Duration::from_secs(2);
 /// Of how many of the newest holds that ended something is told.
 const ENDED_LOOKED_AT: usize = 2000;
 /// Recipients of one message that a notice names.
 const RECIPIENTS_SHOWN: usize = 10;
+/// Local messages that are shown by one change of the mirror.
+const POSTED_AT_ONCE: usize = 100;
 /// Messages that a notice names.
 const MESSAGES_SHOWN: usize = 10;
 /// What names of notices that a key's messages wait begin with.
@@ -77,9 +82,8 @@ pub(super) async fn run(
                 tracing::warn!(%account, "notices: {e}");
             }
         }
-        // Many holds at once are looked at together: looking takes no more
-        // than a third of the time.
-        let rest = (began.elapsed() * 2).clamp(GATHER, MOST_GATHER);
+        // Many holds at once are looked at together.
+        let rest = (began.elapsed() * RESTS).clamp(GATHER, MOST_GATHER);
         tokio::select! {
             _ = stop.wait_for(|s| *s) => return,
             () = tokio::time::sleep(rest) => {}
@@ -116,9 +120,10 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
     let live = live_keys(core, account);
     let told = reports::wanted(&holds, &live, now());
     withdraw(mirror, reports::PREFIX, &told.iter().map(|h| reports::name(h)).collect()).await?;
+    let shown = shown(mirror);
     for hold in told {
         let name = reports::name(hold);
-        if has(mirror, &name) || seen(core, account, &name)?.is_some() {
+        if shown.contains(&name) || seen(core, account, &name)?.is_some() {
             continue;
         }
         post(mirror, reports::row(hold, host, url, now())).await?;
@@ -127,10 +132,13 @@ async fn compare(core: &Core, account: &AccountId, mirror: &Mirror, url: &str) -
     let rows = outbox_view::wanted(&holds, &live, host);
     let names = rows.iter().map(|r| r.name.clone()).collect();
     // The new state first: at no time does a submission seem to be gone.
-    for row in rows {
-        if !has(mirror, &row.name) {
-            post(mirror, row).await?;
+    let mut new = rows.into_iter().filter(|row| !shown.contains(&row.name));
+    loop {
+        let some: Vec<LocalRow> = new.by_ref().take(POSTED_AT_ONCE).collect();
+        if some.is_empty() {
+            break;
         }
+        mirror.ask(|r| Op::PostLocals(some, r)).await?;
     }
     withdraw(mirror, outbox_view::PREFIX, &names).await
 }
@@ -141,12 +149,17 @@ fn live_keys(core: &Core, account: &AccountId) -> BTreeSet<KeyId> {
     keys.into_iter().filter(|k| k.revoked_at.is_none()).map(|k| k.id).collect()
 }
 
+/// The names of all local messages.
+fn shown(mirror: &Mirror) -> HashSet<String> {
+    mirror.state().locals.values().map(|l| l.row.name.clone()).collect()
+}
+
 fn has(mirror: &Mirror, name: &str) -> bool {
     mirror.state().locals.values().any(|l| l.row.name == name)
 }
 
 async fn post(mirror: &Mirror, row: LocalRow) -> Result<(), OpError> {
-    mirror.ask(|r| Op::PostLocal(Box::new(row), r)).await
+    mirror.ask(|r| Op::PostLocals(vec![row], r)).await
 }
 
 /// Takes away what begins with `prefix` and isn't wanted.

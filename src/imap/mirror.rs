@@ -277,8 +277,8 @@ pub enum Op {
     Correct(ViewId, Vec<ViewUid>, Lane, oneshot::Sender<Result<(), OpError>>),
     /// A person takes a correction back; it is named as `corrections` lists it.
     Undo(String, oneshot::Sender<Result<(), OpError>>),
-    /// Show a local message; one of the same name goes.
-    PostLocal(Box<LocalRow>, oneshot::Sender<Result<(), OpError>>),
+    /// Show local messages; those of the same names go.
+    PostLocals(Vec<LocalRow>, oneshot::Sender<Result<(), OpError>>),
     /// Take local messages away.
     RemoveLocals(Vec<u32>, oneshot::Sender<Result<(), OpError>>),
     /// Take the local message with this name away.

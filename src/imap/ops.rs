@@ -71,8 +71,8 @@ impl Watcher {
                 let done = self.undo(&id).await;
                 let _ = reply.send(done);
             }
-            Op::PostLocal(row, reply) => {
-                let done = self.post_local(*row).await;
+            Op::PostLocals(rows, reply) => {
+                let done = self.post_locals(rows).await;
                 let _ = reply.send(done);
             }
             Op::RemoveLocals(numbers, reply) => {
@@ -233,20 +233,20 @@ impl Watcher {
         })
     }
 
-    async fn post_local(&mut self, row: LocalRow) -> Result<(), OpError> {
+    async fn post_locals(&mut self, rows: Vec<LocalRow>) -> Result<(), OpError> {
         let mut plan = Plan::new(&self.mirror.account);
         {
             let state = self.mirror.state();
-            for (n, l) in &state.locals {
-                if l.row.name == row.name {
-                    plan.take_out(&state, Source::Local(*n));
-                    plan.local(*n, None)?;
-                }
+            let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+            for (n, _) in state.locals.iter().filter(|(_, l)| names.contains(l.row.name.as_str())) {
+                plan.take_out(&state, Source::Local(*n));
+                plan.local(*n, None)?;
             }
-            let number = self.next_local(&state)?;
-            plan.push_entry(&state, row.view(), row.entry(number))?;
-            plan.local(number, Some(Local { row: Arc::new(row), flags_at: state.clock }))?;
-            plan.json(Table::Meta, local_counter(&self.mirror.account), &number)?;
+            for (number, row) in (self.next_local(&state)?..).zip(rows) {
+                plan.push_entry(&state, row.view(), row.entry(number))?;
+                plan.local(number, Some(Local { row: Arc::new(row), flags_at: state.clock }))?;
+                plan.json(Table::Meta, local_counter(&self.mirror.account), &number)?;
+            }
         }
         plan.execute(&self.mirror).await
     }

@@ -174,7 +174,7 @@ impl Op {
             | Op::Expunge(.., r)
             | Op::Correct(.., r)
             | Op::Undo(_, r)
-            | Op::PostLocal(.., r)
+            | Op::PostLocals(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r)
             | Op::Measured(_, r) => drop(r.send(Err(e))),
@@ -198,13 +198,34 @@ impl Op {
             | Op::Expunge(.., r)
             | Op::Correct(.., r)
             | Op::Undo(_, r)
-            | Op::PostLocal(.., r)
+            | Op::PostLocals(.., r)
             | Op::RemoveLocals(.., r)
             | Op::RemoveLocalNamed(_, r)
             | Op::Measured(_, r) => r.is_closed(),
             Op::CopyOut(.., r) => r.is_closed(),
             Op::Relane(.., r) => r.is_closed(),
             Op::Backfill(.., r) => r.is_closed(),
+        }
+    }
+
+    /// Whether the provider isn't asked for it: it may run during IDLE.
+    fn is_local(&self) -> bool {
+        match self {
+            Op::StoreLocal(..)
+            | Op::MarkEntries(..)
+            | Op::DropEntries(..)
+            | Op::PostLocals(..)
+            | Op::RemoveLocals(..)
+            | Op::RemoveLocalNamed(..) => true,
+            Op::Sync(_)
+            | Op::Store(..)
+            | Op::CopyOut(..)
+            | Op::Expunge(..)
+            | Op::Relane(..)
+            | Op::Correct(..)
+            | Op::Undo(..)
+            | Op::Measured(..)
+            | Op::Backfill(..) => false,
         }
     }
 
@@ -410,7 +431,11 @@ impl Watcher {
         loop {
             tokio::select! {
                 () = &mut deserted => return Ok(Woken::Deserted),
-                op = ops.recv() => return Ok(op.map_or(Woken::Closed, Woken::Op)),
+                op = ops.recv() => match op {
+                    None => return Ok(Woken::Closed),
+                    Some(op) if op.is_local() => self.serve_one(op).await?,
+                    Some(op) => return Ok(Woken::Op(op)),
+                },
                 response = self.connection.next_response(), if idles => {
                     if let Some(status) = self.absorb_response(response?)? {
                         return Ok(Woken::Over(status));

@@ -11,7 +11,7 @@ use crate::floor::ledger::{Entry, Event};
 use crate::floor::payload::{Payload, SCHEMA};
 use crate::floor::receipt::{Receipt, mint_with};
 use crate::floor::submission::{Illegal, State, Transition, step};
-use crate::store::{self, StoreError, Writer};
+use crate::store::{self, StoreError, Writer, blob};
 
 /// Random octets of a page's nonce.
 const NONCE_OCTETS: usize = 16;
@@ -24,7 +24,7 @@ const MAX_REASON_CHARS: usize = 500;
 
 impl Outbox {
     /// Holds a submission. When it returns the id, octets and state are on
-    /// disk; the caller made the octets durable before.
+    /// disk; what is no row of the intake the caller made durable before.
     pub async fn hold(&self, intake: Intake) -> Result<HoldId, HoldError> {
         if self.is_revoked(&intake.key) {
             return Err(HoldError::KeyRevoked);
@@ -43,6 +43,9 @@ impl Outbox {
                 if let Some(limits) = &limits {
                     let (of_key, of_all) = record::counts(w, intake.key.as_str())?;
                     limits.check(intake.length, of_key, of_all)?;
+                }
+                if let Some(octets) = &intake.row {
+                    blob::put(w, &intake.blob, octets)?;
                 }
                 insert(w, id.clone(), intake.clone(), ttl, clock)
             })
@@ -225,6 +228,7 @@ impl Outbox {
                     role: old.role,
                     envelope: old.envelope,
                     blob: old.blob,
+                    row: None,
                     length: old.length,
                     message_id: old.message_id,
                     subject: old.subject,

@@ -74,6 +74,7 @@ impl Outbox {
             role: Role::Agent,
             envelope: Envelope::nobody(),
             blob,
+            row: None,
             length,
             message_id: None,
             subject: Some(deletion.summary()),

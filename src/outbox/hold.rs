@@ -73,8 +73,11 @@ pub struct Intake {
     pub role: Role,
     /// Who it goes to.
     pub envelope: Envelope,
-    /// The octets, durable already.
+    /// The octets.
     pub blob: BlobId,
+    /// The octets themselves, where they aren't durable yet: they become a
+    /// blob together with the hold.
+    pub row: Option<Arc<[u8]>>,
     /// How many.
     pub length: u64,
     /// The Message-ID field as it stands.

@@ -13,7 +13,7 @@ use crate::store::{self, Reader};
 /// The newest of a list.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// Oldest first.
+    /// Oldest first; without those that can't be read.
     pub holds: Vec<Hold>,
     /// How many there are in all.
     pub all: usize,
@@ -23,7 +23,8 @@ pub struct Listed {
 fn newest(r: &dyn Reader, mut ids: Vec<HoldId>, most: usize) -> Result<Listed, HoldError> {
     let all = ids.len();
     let ids = ids.split_off(all.saturating_sub(most));
-    let holds: Result<Vec<Hold>, HoldError> = ids.iter().filter_map(|id| record::load(r, id).transpose()).collect();
+    let holds: Result<Vec<Hold>, HoldError> =
+        ids.iter().filter_map(|id| record::load_readable(r, id).transpose()).collect();
     Ok(Listed { holds: holds?, all })
 }
 

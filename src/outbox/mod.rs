@@ -203,7 +203,8 @@ impl Outbox {
         self.wake.notify_one();
     }
 
-    /// An account's holds, ended ones too, oldest first.
+    /// An account's holds, ended ones too, oldest first; one whose row can't
+    /// be read is only in the log.
     pub fn list(&self, account: &AccountId) -> Result<Vec<Hold>, HoldError> {
         store::read(self.store.as_ref(), |r| record::of_account(r, account))
     }
@@ -255,7 +256,8 @@ impl Outbox {
     }
 
     /// The octets that holds name; at start, all others may be swept.
-    pub fn live_blobs(&self) -> Result<HashSet<BlobId>, HoldError> {
+    /// [`StoreError::Damaged`] where a hold can't be read.
+    pub fn live_blobs(&self) -> Result<HashSet<BlobId>, StoreError> {
         store::read(self.store.as_ref(), |r| {
             let mut live = HashSet::new();
             record::each(r, |hold| {

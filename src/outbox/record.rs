@@ -68,6 +68,18 @@ pub(super) fn load(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<Hol
     Ok(store::get_json(r, Table::Hold, &key(HOLD, id))?)
 }
 
+/// As [`load`]; none where its row can't be read, which is said in the log.
+/// Nothing can be done with such a hold, and with the others everything.
+pub(super) fn load_readable(r: &(impl Reader + ?Sized), id: &HoldId) -> Result<Option<Hold>, HoldError> {
+    match load(r, id) {
+        Err(HoldError::Store(error @ StoreError::Damaged { .. })) => {
+            tracing::error!(hold = %id, %error, "a held message can't be read; it stays as it is");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
 /// A hold of `account`.
 pub(super) fn load_of(
     r: &(impl Reader + ?Sized),
@@ -105,18 +117,21 @@ fn index(w: &mut (impl Writer + ?Sized), hold: &Hold) -> Result<(), StoreError> 
 }
 
 /// Writes these rows once for a state from before there were any.
-pub(super) fn index_once(w: &mut (impl Writer + ?Sized)) -> Result<(), StoreError> {
+pub(super) fn index_once(w: &mut (impl Writer + ?Sized)) -> Result<(), HoldError> {
     if w.get(Table::Hold, INDEXED)?.is_some() {
         return Ok(());
     }
-    let mut ended = Vec::new();
-    each(w, |hold| {
-        if matches!(hold.state, State::Unknown | State::Sent) {
-            ended.push(hold);
-        }
+    let mut ids = Vec::new();
+    pairs(w, HOLD, |key, _| {
+        ids.push(id_of(&key[HOLD.len()..])?);
+        Ok(())
     })?;
+    let mut ended = Vec::new();
+    for id in ids {
+        ended.extend(load_readable(w, &id)?.filter(|h| matches!(h.state, State::Unknown | State::Sent)));
+    }
     ended.iter().try_for_each(|hold| index(w, hold))?;
-    w.put(Table::Hold, INDEXED, b"1")
+    Ok(w.put(Table::Hold, INDEXED, b"1")?)
 }
 
 /// Writes a new hold with its index rows.
@@ -200,9 +215,9 @@ pub(super) fn by_age(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<
     Ok(ids)
 }
 
-/// An account's holds, oldest first.
+/// An account's holds that can be read, oldest first.
 pub(super) fn of_account(r: &(impl Reader + ?Sized), account: &AccountId) -> Result<Vec<Hold>, HoldError> {
-    by_age(r, account)?.iter().filter_map(|id| load(r, id).transpose()).collect()
+    by_age(r, account)?.iter().filter_map(|id| load_readable(r, id).transpose()).collect()
 }
 
 /// The ids of the holds that have not ended, of every account, and of those
@@ -234,14 +249,14 @@ pub(super) fn each(r: &(impl Reader + ?Sized), mut visit: impl FnMut(Hold)) -> R
     })
 }
 
-/// The holds that have not ended.
+/// The holds that have not ended and can be read.
 pub(super) fn open(r: &(impl Reader + ?Sized)) -> Result<Vec<Hold>, HoldError> {
     let mut ids = Vec::new();
     pairs(r, OPEN, |row, _| {
         ids.push(id_of(&row[OPEN.len()..])?);
         Ok(())
     })?;
-    ids.iter().filter_map(|id| load(r, id).transpose()).collect()
+    ids.iter().filter_map(|id| load_readable(r, id).transpose()).collect()
 }
 
 /// The receipt of a hold.

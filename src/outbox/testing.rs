@@ -14,7 +14,7 @@ use crate::floor::deletion::{self, Act, Deletion, Victim};
 use crate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use crate::floor::hold::Reason;
 use crate::floor::submission::State;
-use crate::store::blob::MAX_IN_DATABASE;
+use crate::store::blob::{MAX_IN_DATABASE, Settled};
 use crate::store::disk::{Change, Disk, Watch};
 use crate::store::redb::{DATABASE_FILE, RedbStore};
 use crate::store::{self, Store, StoreError, Table, Writer};
@@ -186,13 +186,14 @@ impl Bench {
     pub(crate) async fn submit(&self, role: Role, envelope: Envelope, octets: &[u8]) -> Result<HoldId, HoldError> {
         let mut writer = self.store.blobs().writer();
         writer.write(octets)?;
-        let (blob, length) = writer.finish().await?;
+        let Settled { id: blob, length, row } = writer.settle().await?;
         let intake = Intake {
             account: self.account.clone(),
             key: self.agent(),
             role,
             envelope,
             blob,
+            row,
             length,
             message_id: None,
             subject: Some("x".to_owned()),

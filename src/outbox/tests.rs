@@ -34,6 +34,7 @@ async fn try_hold(bench: &Bench, role: Role, envelope: Envelope) -> Result<HoldI
         role,
         envelope,
         blob,
+        row: None,
         length,
         message_id: None,
         subject: Some("x".to_owned()),
@@ -307,6 +308,32 @@ async fn octets_that_changed_after_the_approval_are_not_sent() {
         bench.wait_for(&id, State::Failed).await;
         assert!(provider.commands().is_empty(), "the provider is not even called");
     }
+}
+
+/// One row that a disk or a person spoiled costs that hold, not the others.
+#[tokio::test]
+async fn a_hold_whose_row_is_damaged_stops_no_other() {
+    let (provider, bench) = bench(Script::default()).await;
+    let damaged = hold(&bench, &["a@example.com"]).await;
+    let good = hold(&bench, &["b@example.com"]).await;
+    bench.approve(&damaged).await;
+    bench.approve(&good).await;
+    let key = [b"h/", damaged.as_str().as_bytes()].concat();
+    let spoil = move |w: &mut dyn Writer| w.put(Table::Hold, &key, b"{\"id\":");
+    store::write::<_, StoreError>(bench.store.as_ref(), spoil).await.unwrap();
+    bench.outbox.recover().await.unwrap();
+    let _running = Running::start(&bench);
+    bench.wait_for(&good, State::Sent).await;
+    assert_eq!(provider.complete().len(), 1);
+    let listed = bench.outbox.recent(&bench.account, 10).unwrap();
+    assert_eq!(listed.iter().map(|h| &h.id).collect::<Vec<_>>(), [&good]);
+    assert_eq!(bench.outbox.list(&bench.account).unwrap().len(), 1);
+    assert!(matches!(bench.outbox.get(&bench.account, &damaged), Err(HoldError::Store(StoreError::Damaged { .. }))));
+    assert!(bench.outbox.approve(&bench.account, &damaged, "n", "h", "owner").await.is_err());
+    // Nobody knows which octets it names: none may be swept.
+    assert!(matches!(bench.outbox.live_blobs(), Err(StoreError::Damaged { .. })));
+    // Its key can be revoked all the same.
+    bench.outbox.revoke_key(&agent_key(&bench), None).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! DATA: relayed to the provider as it comes, or spooled and held.
 
 use std::io::{ErrorKind, Read, Seek, Write};
+use std::sync::Arc;
 
 use crate::downstream::Connection;
 
@@ -15,7 +16,7 @@ use crate::outbox::lineage::{Lineage, MAX_COMPARED};
 use crate::outbox::strict::{Checker, Passed, Rules};
 use crate::outbox::{HoldError, HoldId, Intake};
 use crate::store::StoreError;
-use crate::store::blob::{BlobId, BlobWriter};
+use crate::store::blob::{BlobId, BlobWriter, Settled};
 use crate::store::scratch::scratch;
 use crate::upstream::smtp::{DataError, DataWriter, Submission};
 use crate::wire::smtp::{DataDecoder, Fault, Reply};
@@ -418,10 +419,10 @@ async fn commit(
 ) -> Result<HoldId, Reply> {
     let envelope = transaction.envelope()?;
     let writer = spool.blob.map_err(|error| store_fault(&error))?;
-    let (blob, length): (BlobId, u64) = writer.finish().await.map_err(|error| store_fault(&error))?;
+    let Settled { id: blob, length, row } = writer.settle().await.map_err(|error| store_fault(&error))?;
     let action = match principal.role {
         Role::Person => Action::SendEmail,
-        Role::Agent => action_of(services, principal, transaction, &blob).await?,
+        Role::Agent => action_of(services, principal, transaction, &blob, row.clone()).await?,
     };
     if action == Action::ForwardExternal && principal.grants.now().of(Verb::Forward) == Grant::Off {
         return Err(Reply::new(550, "5.7.1", "this key may not forward mail of the mailbox to outside"));
@@ -432,6 +433,7 @@ async fn commit(
         role: principal.role,
         envelope,
         blob,
+        row,
         length,
         message_id: passed.message_id,
         subject: passed.subject,
@@ -448,11 +450,15 @@ async fn action_of(
     principal: &Principal,
     transaction: &Transaction,
     blob: &BlobId,
+    row: Option<Arc<[u8]>>,
 ) -> Result<Action, Reply> {
     let outside = transaction.outside();
     let (outbox, store, account) = (services.outbox.clone(), services.store.clone(), principal.account.clone());
     let blob = *blob;
     let read = tokio::task::spawn_blocking(move || -> Result<Action, HoldError> {
+        if let Some(octets) = row {
+            return outbox.action_of(&account, &octets, &outside);
+        }
         let mut octets = Vec::new();
         let file = store.blobs().open(&blob)?;
         file.take(MAX_COMPARED).read_to_end(&mut octets).map_err(|e| StoreError::Failed(e.to_string()))?;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest, Sha256};
 
 use super::disk::Disk;
-use super::{BoxFuture, StoreError, failpoint};
+use super::{BoxFuture, StoreError, Table, Writer, failpoint};
 use crate::floor::digest::{digest, to_hex};
 
 /// Mode of folders under the state folder.
@@ -44,7 +44,7 @@ digest! {
 /// The rows that small blobs are.
 pub(super) trait Rows: Send + Sync + std::fmt::Debug {
     /// Makes the octets durable; those that are there already are replaced.
-    fn put(&self, id: BlobId, octets: Vec<u8>) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn put(&self, id: BlobId, octets: Arc<[u8]>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// The octets, where there are any.
     fn get(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError>;
     /// Removes every row that `live` doesn't name; says how many.
@@ -213,6 +213,22 @@ impl Unfinished {
     }
 }
 
+/// Octets that were all written.
+#[derive(Debug)]
+pub struct Settled {
+    /// Their content address.
+    pub id: BlobId,
+    /// How many.
+    pub length: u64,
+    /// The octets, where they are no blob yet; a file is durable already.
+    pub row: Option<Arc<[u8]>>,
+}
+
+/// Makes small octets a blob, together with the rest of a transaction.
+pub fn put(w: &mut dyn Writer, id: &BlobId, octets: &[u8]) -> Result<(), StoreError> {
+    w.put(Table::Octets, &id.0, octets)
+}
+
 /// A blob being written.
 #[derive(Debug)]
 pub struct BlobWriter {
@@ -252,18 +268,25 @@ impl BlobWriter {
     /// Makes the octets durable under their content address; returns the
     /// address and the length in octets.
     pub async fn finish(self) -> Result<(BlobId, u64), StoreError> {
-        let BlobWriter { shared, octets, file, hasher, length } = self;
-        let id = BlobId(hasher.finalize().into());
-        match file {
-            None => shared.rows.put(id, octets).await?,
-            Some(file) => {
-                let doing = failpoint::doing();
-                let finished =
-                    tokio::task::spawn_blocking(move || failpoint::here(doing, || file.finish(&shared, &id, length)));
-                finished.await.map_err(|e| StoreError::Failed(e.to_string()))??;
-            }
+        let shared = self.shared.clone();
+        let Settled { id, length, row } = self.settle().await?;
+        if let Some(octets) = row {
+            shared.rows.put(id, octets).await?;
         }
         Ok((id, length))
+    }
+
+    /// As [`BlobWriter::finish`], but what is to be a row is left to the
+    /// caller's own transaction, by [`put`].
+    pub async fn settle(self) -> Result<Settled, StoreError> {
+        let BlobWriter { shared, octets, file, hasher, length } = self;
+        let id = BlobId(hasher.finalize().into());
+        let Some(file) = file else { return Ok(Settled { id, length, row: Some(octets.into()) }) };
+        let doing = failpoint::doing();
+        let finished =
+            tokio::task::spawn_blocking(move || failpoint::here(doing, || file.finish(&shared, &id, length)));
+        finished.await.map_err(|e| StoreError::Failed(e.to_string()))??;
+        Ok(Settled { id, length, row: None })
     }
 }
 

@@ -199,6 +199,7 @@ impl Child {
             role: Role::Agent,
             envelope: Envelope::new(self.account.as_str(), paths, BodyType::SevenBit, false).unwrap(),
             blob,
+            row: None,
             length,
             message_id: Some(format!("<{id}>")),
             subject: None,

@@ -19,7 +19,7 @@ use tollgate::floor::envelope::{BodyType, Envelope, ForwardPath};
 use tollgate::floor::hold::Reason;
 use tollgate::floor::submission::State;
 use tollgate::outbox::{Denial, Hold, HoldId, Intake, Outbox, Tuning};
-use tollgate::store::blob::MAX_IN_DATABASE;
+use tollgate::store::blob::{MAX_IN_DATABASE, Settled};
 use tollgate::store::redb::RedbStore;
 use tollgate::store::{Store, failpoint};
 use tollgate::upstream::smtp::TIMEOUTS;
@@ -45,6 +45,8 @@ pub(crate) const BOB: &str = "bob@example.test";
 pub(crate) const DOOMED: &str = "doomed";
 /// Messages that are files; the others are rows.
 const LARGE: [&str; 3] = ["send", "refuse", "revoke"];
+/// The one whose octets are durable before it is held, as a removal's list is.
+const EARLY: &str = "later";
 const APPROVER: &str = "owner";
 const HOUR: i64 = 3600;
 /// How long one step may take.
@@ -120,12 +122,16 @@ impl Child {
         if LARGE.contains(&kind) {
             octets.push_str(&".and more of it\r\n".repeat(MAX_IN_DATABASE / 16));
         }
-        let (blob, length) = failpoint::within("intake", async {
+        let settled = failpoint::within("intake", async {
             let mut writer = self.opened.store.blobs().writer();
             for part in octets.as_bytes().chunks(octets.len().div_ceil(3)) {
                 writer.write(part).unwrap();
             }
-            writer.finish().await.unwrap()
+            if kind == EARLY {
+                let (id, length) = writer.finish().await.unwrap();
+                return Settled { id, length, row: None };
+            }
+            writer.settle().await.unwrap()
         })
         .await;
         let paths = vec![ForwardPath::parse("ann@example.com").unwrap(), ForwardPath::parse(to).unwrap()];
@@ -135,8 +141,9 @@ impl Child {
             key,
             role: Role::Agent,
             envelope,
-            blob,
-            length,
+            blob: settled.id,
+            row: settled.row,
+            length: settled.length,
             message_id: None,
             subject: Some(kind.to_owned()),
             reason: Reason::AgentKey,

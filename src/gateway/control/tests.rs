@@ -70,6 +70,7 @@ impl Running {
             role: key.role,
             envelope,
             blob,
+            row: None,
             length,
             message_id: None,
             subject: Some("Hi".into()),

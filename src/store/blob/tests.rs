@@ -8,7 +8,7 @@ use super::*;
 struct NoRows;
 
 impl Rows for NoRows {
-    fn put(&self, _: BlobId, _: Vec<u8>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn put(&self, _: BlobId, _: Arc<[u8]>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async { Err(StoreError::Failed("no rows".to_owned())) })
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{Job, Slot, Snapshot, closed, submit};
-use crate::store::blob::{BlobId, Rows};
+use crate::store::blob::{self, BlobId, Rows};
 use crate::store::overlay::{Base, Span};
 use crate::store::{BoxFuture, StoreError, Table, Work, Writer};
 
@@ -48,8 +48,8 @@ impl OctetRows {
 }
 
 impl Rows for OctetRows {
-    fn put(&self, id: BlobId, octets: Vec<u8>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.change(move |w| w.put(Table::Octets, &id.0, &octets)))
+    fn put(&self, id: BlobId, octets: Arc<[u8]>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.change(move |w| blob::put(w, &id, &octets)))
     }
 
     fn get(&self, id: &BlobId) -> Result<Option<Vec<u8>>, StoreError> {

@@ -122,6 +122,7 @@ impl House {
             role: Role::Agent,
             envelope: Envelope::new(account.as_str(), paths, BodyType::SevenBit, false).unwrap(),
             blob,
+            row: None,
             length,
             message_id: text("Message-ID"),
             subject: text("Subject"),
