@@ -6,6 +6,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +23,11 @@ use crate::store::{Store, StoreError, Table, read};
 pub const MAX_MOVES: usize = 10_000;
 /// Decisions that one review list names.
 pub const MAX_CANARY: usize = 10_000;
+
+/// Traces that one thread takes at once.
+const PAGE: usize = 512;
+/// Threads that read traces at most, beside the one that fetches them.
+const MAX_THREADS: usize = 4;
 
 /// What the rule reads of a trace, and what tells people which message it is.
 /// The rest of a trace, which is most of it, is passed over.
@@ -142,6 +150,24 @@ pub struct Doubt {
 
 /// Decides every stored trace of these accounts again.
 pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds) -> Result<Replayed, StoreError> {
+    let decided = |account: &AccountId, stored: &Stored<'_>, page: &mut Vec<Move>| {
+        let verdict = stored.decide(thresholds);
+        let (old, new) = (stored.verdict.lane, verdict.lane);
+        if old == new {
+            return;
+        }
+        page.push(Move {
+            account: account.to_string(),
+            decision: stored.decision.clone().into_owned(),
+            time: stored.time,
+            from: stored.from.clone().map(Cow::into_owned),
+            message_id: stored.message_id.clone().map(Cow::into_owned),
+            old,
+            new,
+            branch: verdict.branch.name(),
+            guards: verdict.guards.iter().map(|g| g.name()).collect(),
+        });
+    };
     let mut out = Replayed {
         rule_version: rule::RULE_VERSION,
         thresholds: thresholds.clone(),
@@ -150,27 +176,14 @@ pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds
         moves: BTreeMap::new(),
         list: Vec::new(),
     };
-    each(store, accounts, |account, stored| {
-        out.traces += 1;
-        let verdict = stored.decide(thresholds);
-        let (old, new) = (stored.verdict.lane, verdict.lane);
-        if old == new {
-            return;
-        }
-        out.moved += 1;
-        *out.moves.entry(old.name()).or_default().entry(new.name()).or_default() += 1;
-        if out.list.len() < MAX_MOVES {
-            out.list.push(Move {
-                account: account.to_string(),
-                decision: stored.decision.clone().into_owned(),
-                time: stored.time,
-                from: stored.from.clone().map(Cow::into_owned),
-                message_id: stored.message_id.clone().map(Cow::into_owned),
-                old,
-                new,
-                branch: verdict.branch.name(),
-                guards: verdict.guards.iter().map(|g| g.name()).collect(),
-            });
+    each(store, accounts, decided, |traces, page| {
+        out.traces += traces;
+        out.moved += page.len();
+        for m in page {
+            *out.moves.entry(m.old.name()).or_default().entry(m.new.name()).or_default() += 1;
+            if out.list.len() < MAX_MOVES {
+                out.list.push(m);
+            }
         }
     })?;
     Ok(out)
@@ -178,10 +191,9 @@ pub fn replay(store: &dyn Store, accounts: &[AccountId], thresholds: &Thresholds
 
 /// The decisions for review, the newest first, and how many there are.
 pub fn doubts(store: &dyn Store, accounts: &[AccountId], last: usize) -> Result<(usize, Vec<Doubt>), StoreError> {
-    let mut found = Vec::new();
-    each(store, accounts, |account, stored| {
+    let doubted = |account: &AccountId, stored: &Stored<'_>, page: &mut Vec<Doubt>| {
         let Some(canary) = stored.verdict.canary else { return };
-        found.push(Doubt {
+        page.push(Doubt {
             account: account.to_string(),
             decision: stored.decision.clone().into_owned(),
             time: stored.time,
@@ -192,24 +204,105 @@ pub fn doubts(store: &dyn Store, accounts: &[AccountId], last: usize) -> Result<
             message_id: stored.message_id.clone().map(Cow::into_owned),
             reason: stored.reason.clone().into_owned(),
         });
-    })?;
+    };
+    let mut found = Vec::new();
+    each(store, accounts, doubted, |_, page| found.extend(page))?;
     let all = found.len();
     found.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.decision.cmp(&b.decision)));
     found.truncate(last.min(MAX_CANARY));
     Ok((all, found))
 }
 
-fn each(
+/// Some stored traces in a row.
+struct Page {
+    account: AccountId,
+    /// The traces one behind another: threads that allocate what others free
+    /// wait for one another.
+    octets: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Page {
+    fn new(account: &AccountId) -> Page {
+        Page { account: account.clone(), octets: Vec::new(), ends: Vec::with_capacity(PAGE) }
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.octets.extend_from_slice(value);
+        self.ends.push(self.octets.len());
+    }
+
+    fn values(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.octets[start..*end])
+    }
+}
+
+/// Reads every trace of these accounts, on as many cores as there are: `visit`
+/// notes what it finds, `take` gets the notes of so many traces, in the order
+/// of the store.
+fn each<T: Send>(
     store: &dyn Store,
     accounts: &[AccountId],
-    mut visit: impl FnMut(&AccountId, &Stored<'_>),
+    visit: impl Fn(&AccountId, &Stored<'_>, &mut Vec<T>) + Sync,
+    mut take: impl FnMut(usize, Vec<T>),
 ) -> Result<(), StoreError> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let read_page = |page: &Page| {
+        let mut notes = Vec::new();
+        for value in page.values() {
+            visit(&page.account, &Stored::parse(value)?, &mut notes);
+        }
+        Ok((page.ends.len(), notes))
+    };
+    // A thread has one page in work and one in wait.
+    let (pages, waiting) = mpsc::sync_channel::<(usize, Page)>(threads);
+    let waiting = Mutex::new(waiting);
+    let (notes, noted) = mpsc::channel();
+    let mut all: BTreeMap<usize, Result<(usize, Vec<T>), StoreError>> = BTreeMap::new();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (waiting, read_page, notes) = (&waiting, &read_page, notes.clone());
+            scope.spawn(move || {
+                let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+                while let Some((number, page)) = next() {
+                    // Nobody takes notes any more where the reading failed.
+                    let _ = notes.send((number, read_page(&page)));
+                }
+            });
+        }
+        drop(notes);
+        let fetched = fetch(store, accounts, &pages);
+        drop(pages);
+        all.extend(noted);
+        fetched
+    })?;
+    for (_, page) in all {
+        let (traces, notes) = page?;
+        take(traces, notes);
+    }
+    Ok(())
+}
+
+/// Hands all stored traces over, page by page, each with its number.
+fn fetch(store: &dyn Store, accounts: &[AccountId], pages: &mpsc::SyncSender<(usize, Page)>) -> Result<(), StoreError> {
+    let gone = || StoreError::Failed("the threads that read traces have ended".to_owned());
     read(store, |r| {
+        let mut numbers = 0..;
+        let mut send = |page| numbers.next().and_then(|n| pages.send((n, page)).ok()).ok_or_else(gone);
         for account in accounts {
-            rows::for_each(r, Table::Decision, &rows::account_prefix(account), |_, value| {
-                visit(account, &Stored::parse(value)?);
-                Ok(())
+            let mut page = Page::new(account);
+            let mut sent = Ok(());
+            r.visit(Table::Decision, &rows::account_prefix(account), &[], &mut |_, value| {
+                page.push(value);
+                if page.ends.len() < PAGE {
+                    return ControlFlow::Continue(());
+                }
+                sent = send(std::mem::replace(&mut page, Page::new(account)));
+                if sent.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
+            sent?;
+            send(page)?;
         }
         Ok(())
     })
@@ -284,6 +377,26 @@ mod tests {
         let moved = replay(&store, &[account()], &strict).unwrap();
         assert_eq!((moved.moved, moved.moves["push"].values().sum::<usize>()), (pushed, pushed));
         assert!(moved.list[0].message_id.as_deref().unwrap().contains('"'), "{:?}", moved.list);
+    }
+
+    #[tokio::test]
+    async fn many_traces_are_told_in_the_order_of_the_store_whatever_thread_read_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RedbStore::open(folder.path()).unwrap();
+        let one = trace(0, "URGENT: the server is down, please call me back by 11:00 today.", Context::default());
+        assert_eq!(one.verdict.lane, Lane::Push);
+        let many = PAGE * 3 + 5;
+        let traces = (0..many).map(|n| Trace { decision: format!("{n:016x}"), ..one.clone() }).collect();
+        keep(&store, traces).await;
+        let strict =
+            Thresholds { push_urgency: 1.0, push_confidence: 1.0, stranger_urgency: 1.0, ..Thresholds::default() };
+        let moved = replay(&store, &[account()], &strict).unwrap();
+        assert_eq!((moved.traces, moved.moved, moved.list.len()), (many, many, many));
+        assert!(moved.list.iter().enumerate().all(|(n, m)| m.decision == format!("{n:016x}")));
+        let nobody = AccountId::of(&Address::parse("nobody@example.org").unwrap());
+        assert_eq!(replay(&store, &[nobody], &strict).unwrap().traces, 0);
+        write(&store, |w| w.put(Table::Decision, &rows::decision_key(&account(), "zz"), b"{")).await.unwrap();
+        assert!(matches!(replay(&store, &[account()], &strict), Err(StoreError::Damaged { .. })));
     }
 
     #[tokio::test]

@@ -55,7 +55,7 @@ pub(super) fn read(octets: &[u8], fields: &Fields<'_>) -> Reading {
     structure(&parts, &mut out);
     let shown = parts.bodies(0, Form::Html);
     take_bodies(&parts, &shown, &mut left, &mut out);
-    if visible(&out.own) < LEAST_VISIBLE {
+    if !is_visible(&out.own, LEAST_VISIBLE) {
         // An HTML form of pictures only, or none: what the plain form says.
         let plain: Vec<usize> = parts.bodies(0, Form::Plain).into_iter().filter(|id| !shown.contains(id)).collect();
         take_bodies(&parts, &plain, &mut left, &mut out);
@@ -89,8 +89,9 @@ fn take_enclosed(parts: &Parts<'_>, enclosed: &Enclosed, left: &mut usize, out: 
     out.quoted.push_str(&inner.quoted);
 }
 
-fn visible(text: &str) -> usize {
-    text.chars().filter(|c| super::text::is_word(*c)).count()
+/// Whether a text has this many letters and digits.
+fn is_visible(text: &str, least: usize) -> bool {
+    text.chars().filter(|c| super::text::is_word(*c)).take(least).count() == least
 }
 
 fn structure(parts: &Parts<'_>, out: &mut Reading) {
@@ -156,7 +157,7 @@ fn looks_like_html(text: &str) -> bool {
 fn raw_text(body: &[u8], left: &mut usize, out: &mut Reading) {
     let text = String::from_utf8_lossy(&body[..body.len().min(*left)]).into_owned();
     let text = cut(&text, *left);
-    if visible(text) == 0 {
+    if !is_visible(text, 1) {
         return;
     }
     *left -= text.len();

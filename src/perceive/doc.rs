@@ -1,10 +1,13 @@
 //! The words of a message: sentences with what was found in them.
 
+use std::borrow::Cow;
+
 use super::body::{Reading, cut};
 use super::steering;
-use super::text::{is_word, normal, sentences};
+use super::text::{count, is_word, letters, normal, sentences};
 use super::time::{Clock, Moment, moments};
-use super::words::{Class, Hit, Lang, find, spoken};
+use super::trained::MAX_CHARACTERS;
+use super::words::{Class, Finder, Hit, Lang, Said, spoken};
 
 /// Octets of text that are searched for words; a longer message says what it
 /// wants at its start or its end.
@@ -17,6 +20,9 @@ const FORWARD_ONLY: usize = 24;
 pub(super) struct Sentence {
     pub(super) text: String,
     pub(super) hits: Vec<Hit>,
+    /// The concepts that it names, as often as it does; of the first
+    /// [`MAX_CHARACTERS`] only.
+    pub(super) concepts: Vec<&'static str>,
     pub(super) moments: Vec<Moment>,
     pub(super) subject: bool,
     /// Classes of the phrases, and of those that [`Sentence::plain`] gives.
@@ -28,24 +34,25 @@ pub(super) struct Sentence {
 pub(super) struct Doc {
     pub(super) sentences: Vec<Sentence>,
     pub(super) lang: Option<Lang>,
-    /// The languages that the text may be in, the likeliest first.
-    pub(super) spoken: Vec<Lang>,
     /// Visible characters of own text.
     pub(super) length: usize,
     /// A telephone number stands in the text.
     pub(super) has_number: bool,
     /// Words that are meant for a program were left out.
     pub(super) steered: bool,
+    /// Classes of all sentences, as [`Sentence`] has them.
+    classes: (u64, u64),
 }
 
 impl Sentence {
-    fn new(text: String, hits: Vec<Hit>, moments: Vec<Moment>, subject: bool) -> Sentence {
-        let mut s = Sentence { text, hits, moments, subject, classes: (0, 0) };
+    fn new(text: String, said: Said, moments: Vec<Moment>, subject: bool) -> Sentence {
+        let Said { hits, concepts } = said;
+        let mut s = Sentence { text, hits, concepts, moments, subject, classes: (0, 0) };
         let bits = |hits: &mut dyn Iterator<Item = &Hit>| -> u64 {
             hits.filter_map(|h| h.class.bit()).fold(0, |all, bit| all | 1 << bit)
         };
-        let plain = s.hits.iter().filter(|h| s.is_plain(h));
-        s.classes = (bits(&mut s.hits.iter()), bits(&mut plain.into_iter()));
+        s.classes.0 = bits(&mut s.hits.iter());
+        s.classes.1 = bits(&mut s.hits.iter().filter(|h| s.is_plain(h)));
         s
     }
 
@@ -61,7 +68,7 @@ impl Sentence {
     }
 
     fn overlapped(&self, hit: &Hit, by: Class) -> bool {
-        self.hits.iter().any(|h| h.class == by && h.start < hit.end && hit.start < h.end)
+        self.has(by) && self.hits.iter().any(|h| h.class == by && h.start < hit.end && hit.start < h.end)
     }
 
     /// Phrases of a class that are no part of a formula or a reassurance.
@@ -83,13 +90,17 @@ impl Sentence {
 
 impl Doc {
     pub(super) fn new(reading: &Reading, clock: &Clock) -> Doc {
-        let own = without_links(&searched(&reading.own));
-        let length = own.chars().filter(|c| is_word(*c)).count();
+        let own = searched(&reading.own);
+        let own = without_links(&own);
+        let length = letters(&own);
         let forwarded = length < FORWARD_ONLY && is_forward(&reading.subject);
-        let body = if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))) } else { own };
+        let body =
+            if forwarded { format!("{own}\n\n{}", without_links(&searched(&reading.quoted))).into() } else { own };
         let (subject, body) = (normal(bare_subject(&reading.subject)), normal(&body));
         let whole = body.len();
-        let body = steering::without(&body);
+        // Most mail holds no mark at all, which one look at the whole tells.
+        let marks = steering::may_be_marked(&subject) || steering::may_be_marked(&body);
+        let body = if marks { steering::without(&body) } else { body };
         let langs = spoken(&format!("{subject}\n{}", cut(&body, 4096)));
         let lang = if subject.chars().chain(body.chars()).any(|c| is_word(c) && !c.is_numeric()) {
             langs.first().copied()
@@ -97,14 +108,21 @@ impl Doc {
             None
         };
         let reading_lang = lang.unwrap_or(Lang::En);
-        let make = |text: String, subject: bool| {
-            let hits = find(&text, &langs);
-            let moments = moments(&text, &hits, reading_lang, clock);
-            Sentence::new(text, hits, moments, subject)
+        let mut finder = Finder::new(&langs);
+        let mut characters = 0;
+        let mut make = |text: String, subject: bool| {
+            let said = if characters < MAX_CHARACTERS {
+                characters += text.chars().count();
+                finder.all(&text)
+            } else {
+                finder.words(&text)
+            };
+            let moments = moments(&text, &said.hits, reading_lang, clock);
+            Sentence::new(text, said, moments, subject)
         };
         let mut steered = body.len() < whole;
         let mut meant = |text: &String| {
-            let steers = steering::steers(text, &langs);
+            let steers = (marks && steering::is_marked(text)) || steering::is_heap(text, &langs);
             steered |= steers;
             !steers
         };
@@ -112,7 +130,8 @@ impl Doc {
             sentences(&subject).into_iter().filter(&mut meant).map(|s| make(s, true)).collect();
         all.extend(sentences(&body).into_iter().filter(&mut meant).map(|s| make(s, false)));
         let has_number = all.iter().any(|s| has_telephone(&s.text));
-        Doc { sentences: all, lang, spoken: langs, length, has_number, steered }
+        let classes = all.iter().fold((0, 0), |sum, s| (sum.0 | s.classes.0, sum.1 | s.classes.1));
+        Doc { sentences: all, lang, length, has_number, steered, classes }
     }
 
     /// Distinct phrases of a class outside formulas, and how many of the
@@ -120,7 +139,7 @@ impl Doc {
     pub(super) fn count(&self, class: Class) -> (usize, usize) {
         let mut seen: Vec<&str> = Vec::new();
         let mut in_subject = 0;
-        for s in &self.sentences {
+        for s in self.sentences.iter().filter(|s| s.has_plain(class)) {
             let mut any = false;
             for h in s.plain(class) {
                 any = true;
@@ -135,12 +154,18 @@ impl Doc {
     }
 
     pub(super) fn has(&self, class: Class) -> bool {
-        self.sentences.iter().any(|s| s.has_plain(class))
+        match class.bit() {
+            Some(bit) => self.classes.1 & 1 << bit != 0,
+            None => self.sentences.iter().any(|s| s.has_plain(class)),
+        }
     }
 
     /// Any phrase of a class, formulas included.
     pub(super) fn mentions(&self, class: Class) -> bool {
-        self.sentences.iter().any(|s| s.has(class))
+        match class.bit() {
+            Some(bit) => self.classes.0 & 1 << bit != 0,
+            None => self.sentences.iter().any(|s| s.has(class)),
+        }
     }
 
     /// The sentence and its neighbours.
@@ -151,6 +176,9 @@ impl Doc {
 
 /// A run of seven to fifteen digits with the marks of telephone numbers.
 fn has_telephone(text: &str) -> bool {
+    if count(text.as_bytes(), |o| o.is_ascii_digit()) < 7 {
+        return false;
+    }
     text.split(|c: char| !(c.is_ascii_digit() || matches!(c, ' ' | '-' | '+' | '(' | ')' | '/' | '.')))
         .map(|run| run.trim_matches([' ', '.', '/', '-']))
         .any(|run| {
@@ -160,37 +188,66 @@ fn has_telephone(text: &str) -> bool {
 }
 
 /// The start and, of a long text, the end.
-fn searched(text: &str) -> String {
+fn searched(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_SEARCHED {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let head = cut(text, MAX_SEARCHED / 4 * 3);
     let mut from = text.len() - MAX_SEARCHED / 4;
     while !text.is_char_boundary(from) {
         from += 1;
     }
-    format!("{head}\n\n{}", &text[from..])
+    Cow::Owned(format!("{head}\n\n{}", &text[from..]))
 }
 
 /// Links say nothing in words, and their question marks ask nothing.
-fn without_links(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut said, mut at) = (0, 0);
-    while let Some(n) = memchr::memchr2(b'h', b'w', &text.as_bytes()[at..]) {
-        // Both letters are ASCII, so the offset is a character's.
-        let start = at + n;
-        at = start + 1;
-        if !["http://", "https://", "www."].iter().any(|p| text[start..].starts_with(p)) {
-            continue;
-        }
+fn without_links(text: &str) -> Cow<'_, str> {
+    let mut links = Links { text, scheme: Some(0), www: Some(0) };
+    let mut out = String::new();
+    let mut said = 0;
+    while let Some(start) = links.next(said) {
         out.push_str(&text[said..start]);
-        at = text[start..]
+        said = text[start..]
             .find(|c: char| c.is_whitespace() || matches!(c, '>' | '"' | ')' | '。' | '」'))
             .map_or(text.len(), |n| start + n);
-        said = at;
+    }
+    if said == 0 {
+        return Cow::Borrowed(text);
     }
     out.push_str(&text[said..]);
-    out
+    Cow::Owned(out)
+}
+
+/// Where links begin in a text.
+struct Links<'a> {
+    text: &'a str,
+    /// Where each of the two kinds was found last, from which on the next is
+    /// looked for; none where there is none any more.
+    scheme: Option<usize>,
+    www: Option<usize>,
+}
+
+impl Links<'_> {
+    /// The first link from `from` on, which never goes back.
+    fn next(&mut self, from: usize) -> Option<usize> {
+        let octets = self.text.as_bytes();
+        while let Some(at) = self.scheme.filter(|at| *at < from || !self.is_scheme(*at, from)) {
+            let next = at.max(from) + usize::from(at >= from);
+            self.scheme = octets.get(next..).and_then(|rest| memchr::memmem::find(rest, b"://")).map(|n| next + n);
+        }
+        while let Some(at) = self.www.filter(|at| *at < from || !octets[*at..].starts_with(b"www.")) {
+            let next = at.max(from);
+            self.www = octets.get(next..).and_then(|rest| memchr::memmem::find(rest, b"www.")).map(|n| next + n);
+        }
+        let scheme = self.scheme.map(|at| at - if octets[..at].ends_with(b"s") { 5 } else { 4 });
+        scheme.into_iter().chain(self.www).min()
+    }
+
+    /// Whether `://` stands here after `http` or `https` that begins at `from` or later.
+    fn is_scheme(&self, at: usize, from: usize) -> bool {
+        let before = &self.text.as_bytes()[from..at];
+        self.text.as_bytes()[at..].starts_with(b"://") && (before.ends_with(b"http") || before.ends_with(b"https"))
+    }
 }
 
 const REPLY_MARKS: &[&str] =

@@ -161,6 +161,9 @@ fn is_introduction(line: &str) -> bool {
 fn history_start(lines: &[&str]) -> usize {
     let last_quoted = lines.iter().rposition(|l| is_quoted(l));
     for (n, line) in lines.iter().enumerate() {
+        if !may_introduce(line.trim()) {
+            continue;
+        }
         let lower = line.trim().to_lowercase();
         let bare = lower.trim_matches(|c: char| c == '-' || c == '_' || c == '=' || c == ' ' || c == ':');
         let ruled =
@@ -180,6 +183,12 @@ fn history_start(lines: &[&str]) -> usize {
         }
     }
     lines.len()
+}
+
+/// Whether a line could be any of those by which earlier mail begins: all of
+/// them hold a colon or are ruled.
+fn may_introduce(line: &str) -> bool {
+    line.starts_with(['-', '_', '=']) || line.contains([':', '：'])
 }
 
 fn block_key(lower: &str) -> bool {

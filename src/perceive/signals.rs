@@ -7,6 +7,7 @@ use super::body::{Reading, Report};
 use super::doc::{Doc, Sentence};
 use super::fields::Fields;
 use super::offline::EVEN;
+use super::text::is_word;
 use super::time::Moment;
 use super::trained::Judged;
 use super::words::Class;
@@ -524,7 +525,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 fn commands(text: &str) -> bool {
-    let first = text.split(|c: char| !c.is_alphanumeric()).find(|w| !w.is_empty()).unwrap_or_default();
+    let first = text.split(|c: char| !is_word(c)).find(|w| !w.is_empty()).unwrap_or_default();
     COMMANDS.contains(&first)
 }
 

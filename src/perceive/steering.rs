@@ -137,16 +137,118 @@ const JOINING: usize = 6;
 
 static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(MARKS).ok());
 
-/// Builds the automaton, unless that is done.
+/// Makes the marks ready to be found, unless that is done.
 pub(super) fn warm() {
     LazyLock::force(&AUTOMATON);
+    LazyLock::force(&ANCHORS);
+}
+
+/// Octets of a mark without a blank by which it is suspected: of the East's
+/// two characters.
+const ANCHOR: usize = 4;
+const ANCHOR_EAST: usize = 6;
+/// The mark that is too short for that.
+const OBJECT: &str = "{\"";
+/// Places of a text that are looked at in one go.
+const BLOCK: usize = 64;
+
+/// What marks are suspected by: each anchor in its own place.
+struct Anchors {
+    latin: Table,
+    east: Table,
+}
+
+static ANCHORS: LazyLock<Anchors> = LazyLock::new(|| {
+    let of = |octets: usize| MARKS.iter().filter_map(|mark| anchor(mark)).filter(move |a| a.len() == octets).map(head);
+    Anchors { latin: Table::new(of(ANCHOR).collect()), east: Table::new(of(ANCHOR_EAST).collect()) }
+});
+
+/// A table without collisions; free places are 0.
+struct Table {
+    keys: Vec<u64>,
+    factor: u64,
+    shift: u32,
+}
+
+impl Table {
+    fn new(keys: Vec<u64>) -> Table {
+        let mut t = Table { keys: Vec::new(), factor: 0x9e37_79b9_7f4a_7c15, shift: 64 - 10 };
+        loop {
+            t.keys = vec![0; 1 << (64 - t.shift)];
+            if keys.iter().all(|key| t.put(*key)) {
+                return t;
+            }
+            // Another try scatters them otherwise; in the end there is room enough.
+            t.factor = t.factor.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+            t.shift -= u32::from(t.factor & 0x30 == 0);
+        }
+    }
+
+    fn place(&self, key: u64) -> usize {
+        (key.wrapping_mul(self.factor) >> self.shift) as usize
+    }
+
+    fn put(&mut self, key: u64) -> bool {
+        let place = self.place(key);
+        let free = self.keys[place] == 0 || self.keys[place] == key;
+        self.keys[place] = key;
+        free
+    }
+
+    fn has(&self, key: u64) -> bool {
+        self.keys[self.place(key)] == key
+    }
+}
+
+/// The octets of a mark that are rarest in other texts.
+fn anchor(mark: &str) -> Option<&[u8]> {
+    let octets = mark.as_bytes();
+    let windows = (0..octets.len())
+        .filter(|at| mark.is_char_boundary(*at))
+        .filter_map(|at| octets.get(at..at + if octets[at] < 0xe0 { ANCHOR } else { ANCHOR_EAST }));
+    let whole = windows.filter(|w| !w.contains(&b' ') && std::str::from_utf8(w).is_ok());
+    whole.max_by_key(|w| w.iter().map(|octet| rarity(*octet)).sum::<usize>())
+}
+
+/// The rarer an octet is, the more.
+fn rarity(octet: u8) -> usize {
+    const LETTERS: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz";
+    match octet {
+        // Kana, which stand in every sentence.
+        0x81..=0x83 => 0,
+        _ => LETTERS.iter().position(|l| *l == octet).unwrap_or(LETTERS.len()),
+    }
+}
+
+/// An anchor as a number.
+fn head(octets: &[u8]) -> u64 {
+    octets.iter().rev().fold(0, |head, o| head << 8 | u64::from(*o))
+}
+
+/// Whether a mark may stand in a text, however its blanks are joined and its
+/// lines and sentences parted afterwards. Hardly ever without reason.
+pub(super) fn may_be_marked(text: &str) -> bool {
+    let octets = text.as_bytes();
+    let Anchors { latin, east } = &*ANCHORS;
+    let has = |w: &[u8]| latin.has(u64::from(u32::from_le_bytes([w[0], w[1], w[2], w[3]])));
+    for at in (0..octets.len()).step_by(BLOCK) {
+        let block = &octets[at..(at + BLOCK + ANCHOR - 1).min(octets.len())];
+        if block.windows(ANCHOR).fold(false, |seen, w| seen | has(w)) {
+            return true;
+        }
+    }
+    memchr::memmem::find(octets, OBJECT.as_bytes()).is_some()
+        || (!text.is_ascii()
+            && octets
+                .windows(ANCHOR_EAST)
+                .any(|w| w[0] >= 0xe0 && east.has(u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0]))))
 }
 
 /// A normalised text without the lines that are addressed to a program.
 pub(super) fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        if line.len() > MAX_LINE || !marked(line) {
+        if line.len() > MAX_LINE || !is_marked(line) {
             out.push_str(line);
         } else {
             out.push('\n');
@@ -155,18 +257,15 @@ pub(super) fn without(text: &str) -> String {
     out
 }
 
-/// Whether a sentence is addressed to a program, or is a heap of the words
-/// that programs look for, which no person writes to a person.
-pub(super) fn steers(sentence: &str, spoken: &[Lang]) -> bool {
-    marked(sentence) || is_heap(sentence, spoken)
+/// Whether a line or a sentence is addressed to a program.
+pub(super) fn is_marked(text: &str) -> bool {
+    may_be_marked(text) && AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
 }
 
-fn marked(text: &str) -> bool {
-    AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
-}
-
-/// Many words of many matters and hardly one that joins them.
-fn is_heap(sentence: &str, spoken: &[Lang]) -> bool {
+/// Whether a sentence is a heap of the words that programs look for, which no
+/// person writes to a person: many words of many matters and hardly one that
+/// joins them.
+pub(super) fn is_heap(sentence: &str, spoken: &[Lang]) -> bool {
     if sentence.ends_with(['.', '!', '?', '。']) {
         return false;
     }
@@ -209,8 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn every_mark_is_suspected() {
+        for mark in MARKS {
+            assert!(may_be_marked(&format!("some words {mark} and more")), "{mark}");
+            // No anchor may come about after the look: "p.m." and "a.m." become
+            // "pm" and "am", blanks become one, a mark of asking is put behind.
+            let anchor = anchor(mark).map_or(OBJECT.as_bytes(), |a| a);
+            let has = |w: &str| memchr::memmem::find(anchor, w.as_bytes()).is_some();
+            assert!(!["am", "pm", " ", "?"].iter().any(|w| has(w)) && !anchor.starts_with(b"m"), "{mark}");
+        }
+        assert!(!may_be_marked(
+            "Could you send me the figures by 3 pm tomorrow? 내일 오후 3시까지 보내 주실 수 있을까요?"
+        ));
+    }
+
+    #[test]
     fn heaps_of_words_are_told_from_sentences() {
-        let steers = |t: &str, lang| steers(&normal(t), &[lang]);
+        let steers = |t: &str, lang| is_heap(&normal(t), &[lang]);
         assert!(steers(
             "meeting calendar invite, proposed time, reschedule, appointment, video call, dentist appointment, order confirmed, receipt attached",
             Lang::En

@@ -16,23 +16,71 @@ pub(super) fn normal(text: &str) -> String {
     let mut rest = text;
     while !rest.is_empty() {
         // The last settled character may be composed with a mark that follows.
-        let mut chars = rest.char_indices();
-        let end = chars.find(|(_, c)| !is_settled(*c)).map(|(at, _)| at);
-        let plain = end.map_or(rest.len(), |at| rest[..at].char_indices().next_back().map_or(0, |(at, _)| at));
+        let plain = match unsettled(rest) {
+            Some(at) => rest[..at].char_indices().next_back().map_or(0, |(at, _)| at),
+            None => rest.len(),
+        };
         let (settled, other) = rest.split_at(plain);
-        for c in settled.chars() {
-            out.push(match c {
-                '`' => '\'',
-                '\n' => '\n',
-                c if c.is_ascii_control() => ' ',
-                c => c.to_ascii_lowercase(),
-            });
-        }
+        push_settled(settled, &mut out);
         let (other, after) = other.split_at(next_settled(other));
         fold(other, &mut out);
         rest = after;
     }
     out
+}
+
+/// Where the first character that isn't settled stands.
+fn unsettled(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += ascii_run(&text.as_bytes()[at..]);
+        let c = text[at..].chars().next()?;
+        if !is_settled(c) {
+            return Some(at);
+        }
+        at += c.len_utf8();
+    }
+}
+
+/// Octets that are looked at in one go.
+const BLOCK: usize = 32;
+
+/// How many octets of ASCII a text begins with.
+fn ascii_run(octets: &[u8]) -> usize {
+    let blocks = octets.chunks_exact(BLOCK).take_while(|block| block.is_ascii()).count() * BLOCK;
+    blocks + octets[blocks..].iter().take_while(|o| o.is_ascii()).count()
+}
+
+fn push_settled(settled: &str, out: &mut String) {
+    let other = |o: u8| o == b'`' || (o != b'\n' && o.is_ascii_control());
+    if count(settled.as_bytes(), other) == 0 {
+        let from = out.len();
+        out.push_str(settled);
+        out[from..].make_ascii_lowercase();
+        return;
+    }
+    for c in settled.chars() {
+        out.push(match c {
+            '`' => '\'',
+            '\n' => '\n',
+            c if c.is_ascii_control() => ' ',
+            c => c.to_ascii_lowercase(),
+        });
+    }
+}
+
+/// How many octets are of a kind, several at once where the machine can.
+pub(super) fn count(octets: &[u8], is: impl Fn(u8) -> bool) -> usize {
+    let block = |block: &[u8]| block.iter().map(|o| u8::from(is(*o))).sum::<u8>();
+    octets.chunks(usize::from(u8::MAX)).map(|b| usize::from(block(b))).sum()
+}
+
+/// How many characters are letters or digits.
+pub(super) fn letters(text: &str) -> usize {
+    if text.is_ascii() {
+        return count(text.as_bytes(), |o| o.is_ascii_alphanumeric());
+    }
+    text.chars().filter(|c| is_word(*c)).count()
 }
 
 /// A letter or a digit; of the scripts that mail is mostly in, without a table.
@@ -108,11 +156,12 @@ fn fold(text: &str, out: &mut String) {
 pub(super) fn sentences(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut now = String::new();
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    for (n, line) in lines.iter().enumerate() {
+    let mut lines = text.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
         push_line(line, &mut now, &mut out);
-        let wrapped = line.chars().count() >= WRAPPED && lines.get(n + 1).is_some_and(|l| !l.is_empty());
-        if wrapped {
+        // Octets are never fewer than characters.
+        let long = line.len() >= WRAPPED && line.chars().count() >= WRAPPED;
+        if long && lines.peek().is_some_and(|l| !l.is_empty()) {
             now.push(' ');
         } else {
             end(&mut now, &mut out);
@@ -134,6 +183,43 @@ fn push_line(line: &str, now: &mut String, out: &mut Vec<String>) {
     } else {
         std::borrow::Cow::Borrowed(line)
     };
+    if now.len() + line.len() < MAX_SENTENCE && !line.contains("  ") {
+        push_short(&line, now, out);
+    } else {
+        push_long(&line, now, out);
+    }
+}
+
+/// What may end a sentence: `.`, `!`, `?`, and the first octets of `…` and `。`.
+fn may_end(octet: u8) -> bool {
+    matches!(octet, b'.' | b'!' | b'?' | 0xe2 | 0xe3)
+}
+
+/// A line whose blanks are single and that is too short to be cut.
+fn push_short(line: &str, now: &mut String, out: &mut Vec<String>) {
+    let mut at = 0;
+    while at < line.len() {
+        if line.as_bytes()[at] == b' ' && (now.is_empty() || now.ends_with(' ')) {
+            at += 1;
+            continue;
+        }
+        let said = line.as_bytes()[at..].iter().position(|o| may_end(*o)).unwrap_or(line.len() - at);
+        now.push_str(&line[at..at + said]);
+        at += said;
+        let Some(c) = line[at..].chars().next() else { return };
+        now.push(c);
+        at += c.len_utf8();
+        let stop = match c {
+            '.' => matches!(line.as_bytes().get(at), None | Some(b' ')) && !abbreviated(now),
+            c => matches!(c, '。' | '!' | '?' | '\u{2026}'),
+        };
+        if stop {
+            end(now, out);
+        }
+    }
+}
+
+fn push_long(line: &str, now: &mut String, out: &mut Vec<String>) {
     let mut chars = line.chars().peekable();
     let mut length = now.chars().count();
     while let Some(c) = chars.next() {
@@ -168,8 +254,7 @@ fn abbreviated(now: &str) -> bool {
 }
 
 fn end(now: &mut String, out: &mut Vec<String>) {
-    let sentence = std::mem::take(now);
-    let sentence = sentence.trim();
+    let sentence = now.trim();
     if sentence.chars().any(is_word) {
         out.push(sentence.to_owned());
     } else if sentence.contains('?')
@@ -177,6 +262,7 @@ fn end(now: &mut String, out: &mut Vec<String>) {
     {
         last.push('?');
     }
+    now.clear();
 }
 
 #[cfg(test)]

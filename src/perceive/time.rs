@@ -124,6 +124,9 @@ pub(super) fn moments(sentence: &str, hits: &[Hit], lang: Lang, clock: &Clock) -
     let mut parts = Vec::new();
     words(hits, &mut parts);
     numbers::numbers(sentence, hits, lang, &mut parts);
+    if parts.is_empty() {
+        return Vec::new();
+    }
     parts.sort_by_key(|p| (p.start, std::cmp::Reverse(p.end)));
     drop_contained(&mut parts);
     let mut out = Vec::new();

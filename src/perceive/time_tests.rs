@@ -1,6 +1,6 @@
 use super::*;
 use crate::perceive::text::normal;
-use crate::perceive::words::{find, spoken};
+use crate::perceive::words::{Finder, spoken};
 
 /// Wednesday, 4 November 2026, 10:00 in Berlin (+01:00).
 const NOW: &str = "2026-11-04T10:00:00+01:00";
@@ -12,7 +12,7 @@ fn read(text: &str) -> Vec<(String, bool)> {
 fn read_at(text: &str, now: &str) -> Vec<(String, bool)> {
     let s = normal(text);
     let langs = spoken(&s);
-    let hits = find(&s, &langs);
+    let hits = Finder::new(&langs).words(&s).hits;
     let tz = zone("Europe/Berlin");
     let now: Timestamp = now.parse().unwrap();
     let clock = Clock::new(now.as_second(), tz.clone());

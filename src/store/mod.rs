@@ -20,6 +20,7 @@ pub mod scratch;
 pub mod suite;
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -127,13 +128,18 @@ pub enum StoreError {
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
+/// Sees pairs one after another until it breaks.
+pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+
 /// Reads inside one snapshot or transaction.
 pub trait Reader {
     /// The value of `key`, where there is one.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
-    /// Up to `limit` pairs whose keys start with `prefix` and are greater
+    /// Shows `visit` the pairs whose keys start with `prefix` and are greater
     /// than or equal to `from` (an empty `from` means from the first),
-    /// ascending.
+    /// ascending, without copying them. `visit` must not read by this reader.
+    fn visit(&self, table: Table, prefix: &[u8], from: &[u8], visit: Visit<'_>) -> Result<(), StoreError>;
+    /// Up to `limit` of the pairs that [`Reader::visit`] shows.
     fn scan(&self, table: Table, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError>;
     /// The pair with the greatest key that starts with `prefix`.
     fn last(&self, table: Table, prefix: &[u8]) -> Result<Option<Pair>, StoreError>;

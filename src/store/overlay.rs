@@ -7,10 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::{Pair, Reader, StoreError, Table, Writer};
-
-/// Sees pairs one after another until it breaks.
-pub(super) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+use super::{Pair, Reader, StoreError, Table, Visit, Writer};
 
 /// Which pairs of a table are visited.
 #[derive(Debug, Clone, Copy)]
@@ -81,33 +78,47 @@ impl Reader for Overlay<'_> {
         }
     }
 
-    fn scan(&self, table: Table, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
+    fn visit(&self, table: Table, prefix: &[u8], from: &[u8], visit: Visit<'_>) -> Result<(), StoreError> {
         let span = Span { prefix, from };
-        let mut out = Vec::new();
-        if limit == 0 || span.is_empty() {
-            return Ok(out);
+        if span.is_empty() {
+            return Ok(());
         }
         let none = Changes::new();
         let changes = self.changed.get(&table).unwrap_or(&none);
         let mut pending =
             changes.range(span.start().to_vec()..).take_while(|(key, _)| key.starts_with(prefix)).peekable();
+        let mut go_on = ControlFlow::Continue(());
         self.base.each(table, span, &mut |key, value| {
             while let Some((new, change)) = pending.next_if(|(new, _)| new.as_slice() < key) {
-                out.extend(change.clone().map(|value| (new.clone(), value)));
-                if out.len() == limit {
-                    return ControlFlow::Break(());
+                if let Some(value) = change {
+                    go_on = visit(new, value);
+                    go_on?;
                 }
             }
-            let value = match pending.next_if(|(new, _)| new.as_slice() == key) {
-                Some((_, change)) => change.clone(),
-                None => Some(value.to_vec()),
+            go_on = match pending.next_if(|(new, _)| new.as_slice() == key) {
+                Some((_, Some(value))) => visit(key, value),
+                Some((_, None)) => ControlFlow::Continue(()),
+                None => visit(key, value),
             };
-            out.extend(value.map(|value| (key.to_vec(), value)));
+            go_on
+        })?;
+        let rest = pending.filter_map(|(key, change)| change.as_ref().map(|value| (key, value)));
+        if go_on.is_continue() {
+            // Whether it was broken off matters to nobody any more.
+            let _ = rest.into_iter().try_for_each(|(key, value)| visit(key, value));
+        }
+        Ok(())
+    }
+
+    fn scan(&self, table: Table, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
+        let mut out = Vec::new();
+        if limit == 0 {
+            return Ok(out);
+        }
+        self.visit(table, prefix, from, &mut |key, value| {
+            out.push((key.to_vec(), value.to_vec()));
             if out.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        let rest = pending.filter_map(|(key, change)| change.clone().map(|value| (key.clone(), value)));
-        let room = limit - out.len();
-        out.extend(rest.take(room));
         Ok(out)
     }
 

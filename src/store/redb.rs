@@ -47,12 +47,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::blob::{self, Blobs, FILE_MODE, FOLDER_MODE, io_error};
 use super::disk::{Change, Disk};
 use super::failpoint;
-use super::overlay::{Base, Changes, Overlay, Span, Visit};
+use super::overlay::{Base, Changes, Overlay, Span};
 use crate::floor::digest::to_hex;
 use backend::OnDisk;
 use octets::OctetRows;
 
-use super::{BoxFuture, Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, Table, Work, from_json};
+use super::{BoxFuture, Reader, SCHEMA, SCHEMA_KEY, Store, StoreError, Table, Visit, Work, from_json};
 
 /// Most work functions in one commit.
 pub const MAX_BATCH: usize = 256;

@@ -8,11 +8,10 @@ use super::super::doc::{Doc, Sentence};
 use super::super::offline::Case;
 use super::super::text::is_word;
 use super::super::words::{CLASSES, Class};
-use super::concepts;
 
 /// Characters of own text that are looked at; the rest of a longer message
 /// adds little to what it wants.
-pub(super) const MAX_CHARACTERS: usize = 2400;
+pub(in crate::perceive) const MAX_CHARACTERS: usize = 2400;
 
 /// Kinds of evidence, told apart so that a word in the subject is another
 /// piece of evidence than the word in the text.
@@ -48,7 +47,8 @@ pub(super) enum Space {
 pub(super) const SPACES: usize = 12;
 
 /// Hands every piece of evidence to `take`, in parts that belong together.
-pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
+/// Sentences that aren't `wanted`, by their number, are passed over.
+pub(super) fn walk(case: &Case<'_>, wanted: &mut dyn FnMut(usize) -> bool, take: &mut dyn FnMut(Space, &[&str])) {
     let kind = if case.facts.bulk {
         "bulk"
     } else if case.facts.list {
@@ -59,11 +59,18 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
         "person"
     };
     let mut left = MAX_CHARACTERS;
-    let mut buffer = String::new();
+    let mut buffer = Runs::default();
     let end = end_of(case.doc);
     for (n, s) in case.doc.sentences.iter().enumerate() {
+        if left == 0 {
+            break;
+        }
+        if !wanted(n) {
+            left = left.saturating_sub(s.text.chars().count());
+            continue;
+        }
         let last = n >= end;
-        concepts::found(&s.text, &case.doc.spoken, &mut |concept| {
+        for concept in s.concepts.iter().copied() {
             take(Space::Concept, &[concept]);
             if s.subject {
                 take(Space::Concept, &[concept, "subject"]);
@@ -71,11 +78,8 @@ pub(super) fn walk(case: &Case<'_>, take: &mut dyn FnMut(Space, &[&str])) {
             if last {
                 take(Space::Concept, &[concept, "end"]);
             }
-        });
-        sentence(s, kind, last, &mut left, &mut buffer, take);
-        if left == 0 {
-            break;
         }
+        sentence(s, kind, last, &mut left, &mut buffer, take);
     }
     sender(case, &mut buffer, take);
     facts(case, kind, take);
@@ -106,37 +110,50 @@ fn is_east(c: char) -> bool {
 }
 
 /// Words of a text, every digit as `0`.
-fn runs(text: &str, left: &mut usize, buffer: &mut String) -> Vec<Run> {
-    buffer.clear();
-    let mut out: Vec<Run> = Vec::new();
-    let mut open: Option<Run> = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if *left == 0 {
-            break;
+#[derive(Default)]
+struct Runs {
+    text: String,
+    runs: Vec<Run>,
+}
+
+impl Runs {
+    /// Reads the next text, as far as `left` characters go.
+    fn read(&mut self, text: &str, left: &mut usize) {
+        self.runs.clear();
+        let Runs { text: buffer, runs: out } = self;
+        buffer.clear();
+        let mut open: Option<Run> = None;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if *left == 0 {
+                break;
+            }
+            *left -= 1;
+            let at = buffer.len();
+            let inside = is_word(c)
+                || (c == '\'' && open.is_some_and(|r| !r.east))
+                || (matches!(c, ':' | '.' | ',')
+                    && buffer.ends_with('0')
+                    && chars.peek().is_some_and(char::is_ascii_digit));
+            if !inside {
+                out.extend(open.take().map(|r| Run { end: at, ..r }));
+                buffer.push(' ');
+                continue;
+            }
+            let east = is_east(c);
+            if open.is_some_and(|r| r.east != east) {
+                out.extend(open.take().map(|r| Run { end: at, ..r }));
+            }
+            open.get_or_insert(Run { start: at, end: at, east });
+            buffer.push(if c.is_ascii_digit() { '0' } else { c });
         }
-        *left -= 1;
-        let at = buffer.len();
-        let inside = is_word(c)
-            || (c == '\'' && open.is_some_and(|r| !r.east))
-            || (matches!(c, ':' | '.' | ',')
-                && buffer.ends_with('0')
-                && chars.peek().is_some_and(char::is_ascii_digit));
-        if !inside {
-            out.extend(open.take().map(|r| Run { end: at, ..r }));
-            buffer.push(' ');
-            continue;
-        }
-        let east = is_east(c);
-        if open.is_some_and(|r| r.east != east) {
-            out.extend(open.take().map(|r| Run { end: at, ..r }));
-        }
-        open.get_or_insert(Run { start: at, end: at, east });
-        buffer.push(if c.is_ascii_digit() { '0' } else { c });
+        let end = buffer.len();
+        out.extend(open.map(|r| Run { end, ..r }));
     }
-    let end = buffer.len();
-    out.extend(open.map(|r| Run { end, ..r }));
-    out
+
+    fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.runs.iter().map(|r| (&self.text[r.start..r.end], r.east))
+    }
 }
 
 fn sentence(
@@ -144,14 +161,13 @@ fn sentence(
     kind: &str,
     last: bool,
     left: &mut usize,
-    buffer: &mut String,
+    buffer: &mut Runs,
     take: &mut dyn FnMut(Space, &[&str]),
 ) {
-    let found = runs(&s.text, left, buffer);
+    buffer.read(&s.text, left);
     let mut before = "^";
-    for run in &found {
-        let word = &buffer[run.start..run.end];
-        if run.east {
+    for (word, is_east) in buffer.iter() {
+        if is_east {
             east(word, if s.subject { Space::EastSubject } else { Space::East }, take);
             if last {
                 east(word, Space::EastEnd, take);
@@ -167,7 +183,7 @@ fn sentence(
         if kind != "person" {
             take(Space::Kind, &[kind, word]);
         }
-        if !run.east {
+        if !is_east {
             pieces(word, take);
         }
         before = word;
@@ -216,14 +232,14 @@ fn east(word: &str, space: Space, take: &mut dyn FnMut(Space, &[&str])) {
     }
 }
 
-fn sender(case: &Case<'_>, buffer: &mut String, take: &mut dyn FnMut(Space, &[&str])) {
+fn sender(case: &Case<'_>, buffer: &mut Runs, take: &mut dyn FnMut(Space, &[&str])) {
     let Some(sender) = case.sender else { return };
     let mut left = 120;
     let text = super::super::text::normal(&format!("{} / {}", sender.display, sender.address.local));
-    for run in runs(&text, &mut left, buffer) {
-        let word = &buffer[run.start..run.end];
+    buffer.read(&text, &mut left);
+    for (word, is_east) in buffer.iter() {
         take(Space::Sender, &[word]);
-        if run.east {
+        if is_east {
             east(word, Space::Sender, take);
         }
     }

@@ -11,8 +11,10 @@ pub(super) mod concepts;
 mod grams;
 pub mod learn;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
+pub(super) use grams::MAX_CHARACTERS;
 use grams::{SPACES, Space, walk};
 
 use super::offline::Case;
@@ -62,9 +64,8 @@ impl Judged {
     }
 }
 
-/// Reads the weights and builds the concepts' automaton, unless that is done.
+/// Reads the weights, unless that is done.
 pub(super) fn warm() {
-    concepts::warm();
     LazyLock::force(&SHIPPED);
 }
 
@@ -103,14 +104,14 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     let Some(weights) = Weights::shipped().filter(|_| !case.doc.sentences.is_empty()) else {
         return Judged { odds: [1.0 / CLASSES as f64; CLASSES], best: Lane::Queue, pieces: Vec::new() };
     };
-    let evidence = Evidence::of(case);
+    let (evidence, met) = Evidence::gather(case);
     let mut odds = weights.odds(&evidence);
     odds[0] *= if is_out_of_time(case) { OUT_OF_TIME } else { MISSED };
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
     order.sort_by(|a, b| odds[*b].total_cmp(&odds[*a]));
-    let pieces = weights.explain(case, &evidence, order[0], order[1]);
+    let pieces = weights.explain(case, &evidence, &met, order[0], order[1]);
     Judged { odds, best: LANES[order[0]], pieces }
 }
 
@@ -122,17 +123,32 @@ pub struct Evidence {
 
 impl Evidence {
     pub(super) fn of(case: &Case<'_>) -> Evidence {
+        Evidence::gather(case).0
+    }
+
+    /// The evidence, and where it was met.
+    fn gather(case: &Case<'_>) -> (Evidence, Met) {
         let mut seen = vec![0u64; SLOTS / 64];
         let mut slots: [Vec<u32>; SPACES] = Default::default();
-        walk(case, &mut |space, parts| {
+        let mut met = Met::default();
+        let walked = Cell::new(0);
+        let mut starts = Vec::new();
+        let mut every = |_| {
+            starts.push(walked.get());
+            true
+        };
+        walk(case, &mut every, &mut |space, parts| {
             let slot = slot(space, parts);
             let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
                 slots[space as usize].push(slot);
+                met.first[space as usize].push(walked.get());
             }
+            walked.set(walked.get() + 1);
         });
-        Evidence { slots }
+        met.starts = starts;
+        (Evidence { slots }, met)
     }
 
     /// What one place of a kind counts: many words of a long text count little each.
@@ -145,6 +161,15 @@ impl Evidence {
         }
         WORTH[space] / (self.slots[space].len().max(FEW) as f64).sqrt()
     }
+}
+
+/// Where a walk met the evidence, by the number of a piece.
+#[derive(Debug, Default)]
+struct Met {
+    /// Of each place of [`Evidence`], the first piece that it holds.
+    first: [Vec<u32>; SPACES],
+    /// The first piece of each sentence.
+    starts: Vec<u32>,
 }
 
 /// What a fact counts.
@@ -231,37 +256,46 @@ impl Weights {
     }
 
     /// The evidence that spoke most for `class` against `other`, with how much.
-    pub(super) fn explain(
+    fn explain(
         &self,
         case: &Case<'_>,
         evidence: &Evidence,
+        met: &Met,
         class: usize,
         other: usize,
     ) -> Vec<(String, f64)> {
-        let mut all: Vec<(u32, usize, f64)> = Vec::new();
+        let mut all: Vec<(u32, u32, f64)> = Vec::new();
         for (space, slots) in evidence.slots.iter().enumerate() {
             let value = evidence.value(space) * f64::from(self.sharpness);
-            for slot in slots {
+            for (slot, met) in slots.iter().zip(&met.first[space]) {
                 let w = self.table[*slot as usize];
                 let part = |n: usize| f64::from(w[n]) * f64::from(self.steps[space][n]) * value;
-                all.push((*slot, space, part(class) - part(other)));
+                all.push((*slot, *met, part(class) - part(other)));
             }
         }
-        let by_weight =
-            |a: &(u32, usize, f64), b: &(u32, usize, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
+        let by_weight = |a: &(u32, u32, f64), b: &(u32, u32, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
         if all.len() > EXPLAINED {
             all.select_nth_unstable_by(EXPLAINED - 1, by_weight);
             all.truncate(EXPLAINED);
         }
         all.sort_by(by_weight);
+        // The words themselves weren't kept: the same walk meets them again.
+        let mut wanted: Vec<(u32, usize)> = all.iter().zip(0..).map(|(a, n)| (a.1, n)).collect();
+        wanted.sort_unstable();
         let mut out: Vec<Option<(String, f64)>> = vec![None; all.len()];
-        walk(case, &mut |space, parts| {
-            let slot = slot(space, parts);
-            if let Some(n) = all.iter().position(|a| a.0 == slot && a.1 == space as usize)
-                && out[n].is_none()
-            {
+        let walked = Cell::new(0);
+        let mut some = |sentence: usize| {
+            let Some(start) = met.starts.get(sentence).copied() else { return false };
+            walked.set(start);
+            let end = met.starts.get(sentence + 1).copied().unwrap_or(u32::MAX);
+            wanted.iter().any(|w| (start..end).contains(&w.0))
+        };
+        walk(case, &mut some, &mut |space, parts| {
+            if let Ok(at) = wanted.binary_search_by_key(&walked.get(), |w| w.0) {
+                let n = wanted[at].1;
                 out[n] = Some((space.tell(parts), all[n].2));
             }
+            walked.set(walked.get() + 1);
         });
         out.into_iter().flatten().collect()
     }

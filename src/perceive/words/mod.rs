@@ -1,5 +1,5 @@
-//! The vocabulary, one file per language, and one automaton that finds all of
-//! it in one pass.
+//! The vocabulary, one file per language, of which all is found in one pass
+//! together with the concepts.
 //!
 //! A phrase ends in `*` where any ending may follow. Phrases are brought to
 //! the same form as the text ([`super::text::normal`]), so accents may stand
@@ -11,14 +11,14 @@ mod es;
 mod fr;
 mod ja;
 mod ko;
+pub(super) mod phrases;
 mod zh;
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
 use super::text::{is_word, normal};
+use super::trained;
+use phrases::{Phrases, Sets};
 
 /// A language that there is a vocabulary for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -225,10 +225,11 @@ impl Class {
 /// Phrases of one class, separated by `|`.
 type Row = (Class, &'static str);
 
-struct Entry {
-    class: Class,
-    lang: Lang,
-    open_end: bool,
+/// What a phrase of the vocabulary or of a concept stands for.
+#[derive(Clone, Copy, PartialEq)]
+enum Meaning {
+    Class(Class, Lang),
+    Concept(&'static str),
 }
 
 /// A phrase found in a text.
@@ -241,8 +242,27 @@ pub(super) struct Hit {
 }
 
 struct Lexicon {
-    automaton: Option<AhoCorasick>,
-    entries: Vec<Entry>,
+    phrases: Phrases,
+    /// By phrase, a place in `meanings`, which hold each row's once.
+    rows: Vec<u16>,
+    meanings: Vec<Meaning>,
+}
+
+impl Lexicon {
+    fn meaning(&self, phrase: u32) -> Option<Meaning> {
+        let row = *self.rows.get(phrase as usize)?;
+        self.meanings.get(usize::from(row)).copied()
+    }
+}
+
+/// The sets of the vocabulary in these languages.
+fn words(langs: &[Lang]) -> Sets {
+    langs.iter().fold(0, |all, lang| all | 1 << *lang as u8)
+}
+
+/// The sets of the concepts in these languages.
+fn concepts(langs: &[Lang]) -> Sets {
+    words(langs) << LANGS.len()
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
@@ -255,65 +275,130 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
         (Lang::Ja, ja::WORDS),
         (Lang::Zh, zh::WORDS),
     ];
-    let mut entries = Vec::new();
-    let mut patterns = Vec::new();
-    for (lang, rows) in tables {
-        for (class, phrases) in rows {
-            for phrase in phrases.split('|').filter(|p| !p.is_empty()) {
-                let open_end = phrase.ends_with('*');
-                patterns.push(normal(phrase.trim_end_matches('*')));
-                entries.push(Entry { class: *class, lang, open_end });
-            }
+    let rows = tables.into_iter().flat_map(|(lang, rows)| rows.iter().map(move |row| (lang, row.0, row.1)));
+    let vocabulary = rows.flat_map(|(lang, class, phrases)| {
+        let phrases = phrases.split('|').filter(|p| !p.is_empty());
+        phrases.map(move |phrase| (words(&[lang]), Meaning::Class(class, lang), phrase))
+    });
+    let all = vocabulary.chain(
+        trained::concepts::phrases()
+            .map(|(lang, concept, phrase)| (concepts(&[lang]), Meaning::Concept(concept), phrase)),
+    );
+    let (mut rows, mut meanings) = (Vec::new(), Vec::new());
+    let phrases = Phrases::new(all.map(|(set, meaning, phrase)| {
+        if meanings.last() != Some(&meaning) {
+            meanings.push(meaning);
         }
-    }
-    // Building fails only for more patterns than 32-bit ids can name; then
-    // nothing is found, and mail is shown.
-    let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(patterns).ok();
-    Lexicon { automaton, entries }
+        // Rows are some thousands; one that had no number would mean nothing.
+        rows.push(u16::try_from(meanings.len() - 1).unwrap_or(u16::MAX));
+        (set, normal(phrase.trim_end_matches('*')), phrase.ends_with('*'))
+    }));
+    Lexicon { phrases, rows, meanings }
 });
 
-/// Builds the automaton, which takes a while, unless that is done.
+/// Makes the vocabulary ready, which takes a while, unless that is done.
 pub(super) fn warm() {
     LazyLock::force(&LEXICON);
 }
 
-/// Every phrase in a normalised text, in order of their ends; phrases of
-/// languages that aren't `spoken` are left out.
-pub(super) fn find(text: &str, spoken: &[Lang]) -> Vec<Hit> {
-    let Some(automaton) = &LEXICON.automaton else { return Vec::new() };
-    let mut hits = Vec::new();
-    for m in automaton.find_overlapping_iter(text) {
-        let Some(entry) = LEXICON.entries.get(m.pattern().as_usize()) else { continue };
-        if spoken.contains(&entry.lang) && stands_alone(text, m.start(), m.end(), entry.open_end) {
-            hits.push(Hit { class: entry.class, lang: entry.lang, start: m.start(), end: m.end() });
+/// What a text has of the vocabulary and of the concepts, in order of the
+/// phrases' ends.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) hits: Vec<Hit>,
+    /// One by one, as often as they are said.
+    pub(super) concepts: Vec<&'static str>,
+}
+
+/// Finds phrases in one normalised text after another; those of languages that
+/// aren't spoken are left out.
+pub(super) struct Finder {
+    words: Sets,
+    concepts: Sets,
+    found: Vec<phrases::Found>,
+}
+
+impl Finder {
+    pub(super) fn new(spoken: &[Lang]) -> Finder {
+        Finder { words: words(spoken), concepts: concepts(spoken), found: Vec::new() }
+    }
+
+    /// The phrases of the vocabulary.
+    pub(super) fn words(&mut self, text: &str) -> Said {
+        self.said(text, self.words)
+    }
+
+    /// The concepts.
+    pub(super) fn concepts(&mut self, text: &str) -> Vec<&'static str> {
+        self.said(text, self.concepts).concepts
+    }
+
+    /// Both.
+    pub(super) fn all(&mut self, text: &str) -> Said {
+        self.said(text, self.words | self.concepts)
+    }
+
+    fn said(&mut self, text: &str, sets: Sets) -> Said {
+        let lexicon = &*LEXICON;
+        lexicon.phrases.find(text, sets, &mut self.found);
+        let mut out = Said::default();
+        let Some(last) = self.found.len().checked_sub(1) else { return out };
+        out.hits.reserve_exact(last + 1);
+        for found in &self.found {
+            match lexicon.meaning(found.phrase) {
+                Some(Meaning::Class(class, lang)) => {
+                    out.hits.push(Hit { class, lang, start: found.start, end: found.end });
+                }
+                Some(Meaning::Concept(concept)) => out.concepts.push(concept),
+                None => {}
+            }
         }
+        out
     }
-    hits
 }
 
-/// A phrase in Latin letters must not be a part of a longer word.
-pub(super) fn stands_alone(text: &str, start: usize, end: usize, open_end: bool) -> bool {
-    // A digit beside a letter is a border: "3pm", "30min".
-    let latin = |c: char| (c as u32) < 0x250 && c.is_alphabetic();
-    let same = |a: char, b: char| (latin(a) && latin(b)) || (a.is_ascii_digit() && b.is_ascii_digit());
-    let before = text[..start].chars().next_back();
-    let first = text[start..].chars().next();
-    if before.zip(first).is_some_and(|(a, b)| same(a, b)) {
-        return false;
-    }
-    let last = text[..end].chars().next_back();
-    let after = text[end..].chars().next();
-    open_end || !last.zip(after).is_some_and(|(a, b)| same(a, b))
-}
-
-/// Words so common that they tell a Latin language, in which.
-static TELLING: LazyLock<HashMap<&str, [bool; 4]>> = LazyLock::new(|| {
-    let mut all: HashMap<&str, [bool; 4]> = HashMap::new();
+/// Words so common that they tell a Latin language, and in which they do;
+/// hashed by their octets, free places are 0.
+static TELLING: LazyLock<[(u64, [bool; 4]); TELLING_PLACES]> = LazyLock::new(|| {
+    let mut all = [(0, [false; 4]); TELLING_PLACES];
     for (n, (_, words)) in COMMON.iter().enumerate() {
-        words.iter().for_each(|w| all.entry(w).or_default()[n] = true);
+        for key in words.iter().filter_map(|w| telling_key(w)) {
+            let mut at = telling_place(key);
+            while all[at].0 != 0 && all[at].0 != key {
+                at = (at + 1) % TELLING_PLACES;
+            }
+            all[at].0 = key;
+            all[at].1[n] = true;
+        }
     }
     all
 });
+
+/// Many more than [`COMMON`] has words.
+const TELLING_PLACES: usize = 512;
+
+/// A short word as a number.
+fn telling_key(word: &str) -> Option<u64> {
+    (word.len() <= 8).then(|| word.bytes().rev().fold(0, |key, octet| key << 8 | u64::from(octet)))
+}
+
+fn telling_place(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % TELLING_PLACES
+}
+
+/// The languages that a word tells, in the order of [`COMMON`].
+fn telling(word: &str) -> Option<&'static [bool; 4]> {
+    let key = telling_key(word).filter(|key| *key != 0)?;
+    let all = &*TELLING;
+    let mut at = telling_place(key);
+    while all[at].0 != 0 {
+        if all[at].0 == key {
+            return Some(&all[at].1);
+        }
+        at = (at + 1) % TELLING_PLACES;
+    }
+    None
+}
 
 /// Words so common that they tell a Latin language.
 const COMMON: [(Lang, &[&str]); 4] = [
@@ -349,7 +434,7 @@ const COMMON: [(Lang, &[&str]); 4] = [
 
 /// A word that joins others in some Latin language.
 pub(super) fn is_common(word: &str) -> bool {
-    TELLING.contains_key(word)
+    telling(word).is_some()
 }
 
 /// Share of the leading Latin language from which on another counts as spoken too.
@@ -383,7 +468,7 @@ pub(super) fn spoken(text: &str) -> Vec<Lang> {
     }
     let mut counts = [0usize; 4];
     for word in text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()) {
-        if let Some(tells) = TELLING.get(word) {
+        if let Some(tells) = telling(word) {
             counts.iter_mut().zip(tells).for_each(|(count, tells)| *count += usize::from(*tells));
         }
     }
@@ -430,7 +515,7 @@ mod tests {
 
     #[test]
     fn a_word_inside_a_word_is_not_found() {
-        let found = |t: &str| find(&normal(t), &LANGS).iter().any(|h| h.class == Class::Urgent);
+        let found = |t: &str| Finder::new(&LANGS).words(&normal(t)).hits.iter().any(|h| h.class == Class::Urgent);
         assert!(found("this is urgent!") && found("URGENT") && !found("insurgents"));
     }
 
@@ -449,7 +534,10 @@ mod tests {
                 for phrase in phrases.split('|') {
                     assert!(!phrase.is_empty(), "{lang:?} {class:?}");
                     let text = normal(phrase.trim_end_matches('*'));
-                    assert!(find(&text, &[lang]).iter().any(|h| h.class == *class), "{lang:?} {phrase}");
+                    assert!(
+                        Finder::new(&[lang]).words(&text).hits.iter().any(|h| h.class == *class),
+                        "{lang:?} {phrase}"
+                    );
                 }
             }
         }
