@@ -282,18 +282,14 @@ mod tests {
         }
     }
 
-    /// Injected payloads that still gain something: a heap of Korean words
-    /// below a newsletter, which is shown in info in place of silent.
-    const GAINING: [&str; 1] = ["adv-injection-014"];
-
     #[test]
-    fn no_injected_payload_gains_a_lane_but_the_named_ones() {
+    fn no_injected_payload_gains_a_lane() {
         let report = run(&set().with_file_name("adversarial.jsonl"), true, None).unwrap();
         let v: serde_json::Value = serde_json::from_str(&report.output()).unwrap();
         let moved = v["twins"]["moved"].as_array().unwrap();
         let injected: Vec<&str> =
             moved.iter().filter(|m| m["stratum"] == "injection").filter_map(|m| m["id"].as_str()).collect();
-        assert_eq!(injected, GAINING);
+        assert_eq!(injected, [""; 0]);
     }
 
     #[test]

@@ -92,10 +92,12 @@ impl Signals {
         self.0 &= !(1 << signal as u8);
     }
 
-    /// Adds one where `holds`.
+    /// Adds one where `holds`, takes it away where not.
     pub fn set(&mut self, signal: Signal, holds: bool) {
         if holds {
             self.insert(signal);
+        } else {
+            self.remove(signal);
         }
     }
 
@@ -168,9 +170,9 @@ mod tests {
         for s in SIGNALS {
             assert_eq!(Signal::from_name(s.name()), Some(s));
             let mut set = Signals::NONE;
-            set.insert(s);
+            set.set(s, true);
             assert!(set.has(s) && set.iter().eq([s]));
-            set.remove(s);
+            set.set(s, false);
             assert!(set.is_empty());
         }
     }

@@ -13,7 +13,7 @@ use crate::lane::trace::Contribution;
 use crate::lane::{Authentication, Context, Features, Lane, Signal, Signals};
 
 /// Raised with every change of a weight or of the vocabulary.
-pub const OFFLINE_VERSION: &str = "3";
+pub const OFFLINE_VERSION: &str = "4";
 
 /// What the scorer says.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ const CURVE: [(f64, f64); 4] = [(0.0, 0.0), (0.15, 0.50), (0.50, URGENT), (1.0, 
 /// The urgency of the push row, as the rule has it by default.
 const URGENT: f64 = 0.70;
 /// The odds from which on a campaign is marketing and nothing else.
-const MARKETING_AT: f64 = 0.80;
+const MARKETING_AT: f64 = 0.88;
 
 /// What is scored.
 pub(super) struct Case<'a> {

@@ -111,7 +111,7 @@ pub(super) fn signals(x: &Evidence<'_>, f: &Facts) -> (Signals, Option<Asked>) {
 /// they stand: what asks is never silent.
 const FORMULAS_AT: f64 = 0.80;
 /// Odds from which on mail without any bulk mark is a campaign by its words.
-const CAMPAIGN_AT: f64 = 0.80;
+const CAMPAIGN_AT: f64 = 0.88;
 
 /// The signals of wording once the whole text was judged: phrases propose
 /// them, the text as a whole decides. Those of structure stay as they are.

@@ -154,3 +154,38 @@ fn an_absence_note_is_a_record() {
     let t = trace("Auto-Submitted: auto-replied\r\n", "Automatic reply: x", "I am out of office until Monday.");
     assert_eq!(t.verdict.lane, crate::lane::Lane::Info);
 }
+
+/// Fakes that press, each with three baits; beside them what a colleague in
+/// need writes.
+#[test]
+fn several_baits_never_push_and_need_does() {
+    let fakes = [
+        "Buy five gift cards in the next 30 minutes, scratch the back and send me photos of the codes. Keep it between us, I can't take calls. My phone is broken, this is my new number.",
+        "Bitte überweise bis heute 16 Uhr 1.900 Euro per Echtzeitüberweisung auf das Konto von Frau Kern. Sag niemandem etwas, mein Handy ist kaputt, das ist meine neue Nummer.",
+        "Achète quatre cartes cadeaux avant 15 h et envoie-moi la photo des codes. N'en parle à personne, mon téléphone est cassé, écris-moi ici.",
+        "Compra tres tarjetas de regalo antes de las 15:00 y mándame fotos de los códigos. No le digas a nadie, perdí el celular, este es mi número nuevo.",
+        "상품권 10만원짜리 다섯 장을 30분 안에 사서 뒤에 번호 긁어서 보내줘. 아무한테도 말하지 마. 폰이 고장 나서 새 번호로 쓰는 거야.",
+        "15時までにコンビニでギフトカードを五枚買って、裏面を削り番号を写真で送ってください。誰にも言わないで。携帯が壊れて新しい番号です。",
+        "三点前买五张礼品卡，刮开后把卡密拍给我。别告诉别人，不方便接电话，手机坏了，这是新号码。",
+    ];
+    for fake in fakes {
+        let t = trace("", "Are you there?", fake);
+        assert_ne!(t.verdict.lane, Lane::Push, "{}", t.explain());
+        assert!(t.explain().contains("several baits of fakes"), "{}", t.explain());
+    }
+    let need = "The courier is at the gate with the frozen stock and leaves in ten minutes. What is the code for the gate? I'm standing outside and nobody answers.";
+    let t = trace("", "gate", need);
+    assert_eq!(t.verdict.lane, Lane::Push, "{}", t.explain());
+}
+
+/// A word of meeting or of records is no more than a hint.
+#[test]
+fn the_whole_text_takes_signals_of_wording_away() {
+    let t = trace(
+        "Auto-Submitted: auto-generated\r\n",
+        "Receipt for your order 4471",
+        "Thank you for your order. Please find your receipt attached. We received your payment of 36.00 EUR. Let us know if you have questions. No action is needed.",
+    );
+    assert_eq!(t.verdict.lane, Lane::Info, "{}", t.explain());
+    assert!(!t.signals.has(Signal::Ask) && !t.signals.has(Signal::Scheduling), "{}", t.explain());
+}

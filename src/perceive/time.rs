@@ -104,6 +104,7 @@ enum Atom {
     Day(i8),
     Weekday(i8),
     NextWeek,
+    NextMonth,
     WeekEnd,
     MonthEnd,
     Clock { hour: i8, minute: i8, sure: bool },
@@ -169,6 +170,7 @@ fn kind(atom: Atom) -> u8 {
         Atom::Clock { .. } => 3,
         Atom::Named(_) => 4,
         Atom::Span(_) => 5,
+        Atom::NextMonth => 6,
     }
 }
 
@@ -184,6 +186,7 @@ fn words(hits: &[Hit], parts: &mut Vec<Part>) {
             Class::Day(n) => Atom::Day(n),
             Class::Weekday(n) => Atom::Weekday(n as i8),
             Class::NextWeek => Atom::NextWeek,
+            Class::NextMonth => Atom::NextMonth,
             Class::ThisWeek => Atom::WeekEnd,
             Class::ThisMonth => Atom::MonthEnd,
             Class::Hour(n) => Atom::Named(n as i8),
@@ -255,12 +258,14 @@ fn next_hour(clock: &Clock, hour: i8, minute: i8, sure: bool) -> Option<i64> {
 fn day_of(group: &[Part], clock: &Clock) -> Option<Date> {
     let today = clock.today();
     let next_week = group.iter().any(|p| p.atom == Atom::NextWeek);
+    let next_month = group.iter().any(|p| p.atom == Atom::NextMonth);
     let ahead = |days: i64| today.checked_add(days.days()).ok();
     let this = i64::from(today.weekday().to_monday_one_offset());
     let mut weekday = None;
     for p in group {
         match p.atom {
             Atom::Date { year, month, day } => return dated(today, year, month, day),
+            Atom::DayOfMonth(day) if next_month => return next_months(today, Some(day)),
             Atom::DayOfMonth(day) => return day_of_month(today, day),
             Atom::Day(n) => return ahead(i64::from(n)),
             Atom::Weekday(n) => weekday = Some(i64::from(n)),
@@ -268,6 +273,10 @@ fn day_of(group: &[Part], clock: &Clock) -> Option<Date> {
             Atom::MonthEnd => return Some(today.last_of_month()),
             _ => {}
         }
+    }
+    if next_month {
+        // Which of its days isn't said: "Monday next month" is some Monday.
+        return next_months(today, None);
     }
     match (weekday, next_week) {
         (Some(w), true) => ahead(7 - this + w),
@@ -290,10 +299,16 @@ fn dated(today: Date, year: Option<i16>, month: i8, day: i8) -> Option<Date> {
 fn day_of_month(today: Date, day: i8) -> Option<Date> {
     match Date::new(today.year(), today.month(), day) {
         Ok(this) if this >= today => Some(this),
-        _ => {
-            let next = today.first_of_month().checked_add(1.month()).ok()?;
-            Date::new(next.year(), next.month(), day).ok()
-        }
+        _ => next_months(today, Some(day)),
+    }
+}
+
+/// A day of the month after this, or its last one.
+fn next_months(today: Date, day: Option<i8>) -> Option<Date> {
+    let next = today.first_of_month().checked_add(1.month()).ok()?;
+    match day {
+        Some(day) => Date::new(next.year(), next.month(), day).ok(),
+        None => Some(next.last_of_month()),
     }
 }
 

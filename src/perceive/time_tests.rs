@@ -122,6 +122,44 @@ fn chinese() {
 }
 
 #[test]
+fn next_month_is_not_this_one() {
+    assert_eq!(by("by the 25th of next month"), "2026-12-25T18:00");
+    assert_eq!(any("we close the books next month"), "2026-12-31T18:00");
+    assert_eq!(by("bis zum 25. nächsten Monats"), "2026-12-25T18:00");
+    assert_eq!(any("Das machen wir im nächsten Monat."), "2026-12-31T18:00");
+    assert_eq!(by("avant le 25 du mois prochain"), "2026-12-25T18:00");
+    assert_eq!(by("antes del 25 del próximo mes"), "2026-12-25T18:00");
+    assert_eq!(by("다음 달 25일까지 보내 주세요"), "2026-12-25T18:00");
+    assert_eq!(by("来月25日までにお送りください"), "2026-12-25T18:00");
+    assert_eq!(by("请在下个月25号之前提交"), "2026-12-25T18:00");
+    assert_eq!(by("下月5日前完成"), "2026-12-05T18:00");
+    assert_eq!(by("請在下個月25號之前提交"), "2026-12-25T18:00");
+}
+
+#[test]
+fn weeks_and_days_ahead_are_counted() {
+    for text in [
+        "let's talk again in three weeks",
+        "in 3 Wochen sprechen wir weiter",
+        "on en reparle dans trois semaines",
+        "lo vemos en tres semanas",
+        "3주 후에 다시 이야기해요",
+        "3週間後にまた相談しましょう",
+        "三周后再说",
+        "3个星期后再说",
+    ] {
+        assert_eq!(any(text), "2026-11-25T10:00", "{text}");
+    }
+    for text in ["in 10 days", "in zehn Tagen", "dans 10 jours", "en diez días", "10일 뒤에", "10日後に", "10天后"]
+    {
+        assert_eq!(any(text), "2026-11-14T10:00", "{text}");
+    }
+    assert_eq!(any("2시간 뒤에 봐요"), "2026-11-04T12:00");
+    assert_eq!(any("2時間後に伺います"), "2026-11-04T12:00");
+    assert_eq!(any("两小时后到"), "2026-11-04T12:00");
+}
+
+#[test]
 fn what_is_no_time_is_none() {
     for text in [
         "we shipped 40 boxes",

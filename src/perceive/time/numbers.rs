@@ -90,8 +90,13 @@ fn span(s: &str, hits: &[Hit], n: &Number) -> Option<Part> {
         h.class == Class::ByAfter && h.start >= unit.end && h.start - unit.end <= 3
             || h.class == Class::ByAfter && h.start >= unit.start && h.end <= unit.end
     });
+    // "3週間後", "세 시간 뒤": then, not at the latest then.
+    let later = ["後", "后", "以后", "之后", "以後", "之後", "후", "뒤", " 후", " 뒤"]
+        .iter()
+        .any(|w| s[unit.end..].starts_with(w))
+        || s[unit.start..unit.end].ends_with(['後', '后', '후', '뒤']);
     let inside = ["以内", "이내", "内", "內", "안", "내"].iter().any(|w| s[unit.start..unit.end].contains(w));
-    if before.is_none() && after.is_none() && !inside {
+    if before.is_none() && after.is_none() && !inside && !later {
         return None;
     }
     let firm = after.is_some()
@@ -165,7 +170,7 @@ fn ordinal(s: &str, n: &Number) -> Option<Part> {
     let before = s[..n.start].trim_end();
     let word = |w: &str| before.strip_suffix(w).is_some_and(|b| b.is_empty() || b.ends_with([' ', ',']));
     let english = ["th", "st", "nd", "rd"].iter().find(|w| starts_word(rest, w)).map(|w| w.len());
-    let article = (word("le") || word("el") || word("dia"))
+    let article = (word("le") || word("el") || word("del") || word("dia"))
         && !rest.starts_with(|c: char| is_word(c) || matches!(c, '%' | '.' | '/' | ','));
     let german = (word("am") || word("vom") || word("zum") || word("der")) && rest.starts_with(". ");
     let length = english.or_else(|| (article || german).then_some(0))?;

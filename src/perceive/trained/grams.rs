@@ -61,6 +61,7 @@ pub(super) fn walk(case: &Case<'_>, wanted: &mut dyn FnMut(usize) -> bool, take:
     let mut left = MAX_CHARACTERS;
     let mut buffer = Runs::default();
     let end = end_of(case.doc);
+    let mut baits: Vec<&str> = Vec::new();
     for (n, s) in case.doc.sentences.iter().enumerate() {
         if left == 0 {
             break;
@@ -72,6 +73,9 @@ pub(super) fn walk(case: &Case<'_>, wanted: &mut dyn FnMut(usize) -> bool, take:
         let last = n >= end;
         for concept in s.concepts.iter().copied() {
             take(Space::Concept, &[concept]);
+            if BAITS.contains(&concept) && !baits.contains(&concept) {
+                baits.push(concept);
+            }
             if s.subject {
                 take(Space::Concept, &[concept, "subject"]);
             }
@@ -83,7 +87,26 @@ pub(super) fn walk(case: &Case<'_>, wanted: &mut dyn FnMut(usize) -> bool, take:
     }
     sender(case, &mut buffer, take);
     facts(case, kind, take);
+    take(Space::Fact, &["baits", size(baits.len())]);
+    take(Space::Fact, &["baits", size(baits.len()), kind]);
 }
+
+/// Concepts of which fakes hold several: honest mail asks for a code or a
+/// payment too, but seldom in secret, by a new way and under a threat at once.
+const BAITS: [&str; 12] = [
+    "asks-card-data",
+    "asks-password-code",
+    "odd-payment",
+    "keep-it-secret",
+    "remote-control-virus",
+    "advance-fee",
+    "new-number-identity",
+    "verify-account-phish",
+    "click-link-threat",
+    "parcel-customs-fee",
+    "bank-details-changed-request",
+    "petition-chain-letter",
+];
 
 /// Sentences of this many letters are more than a greeting or a name.
 const SAYS_SOMETHING: usize = 16;

@@ -5,7 +5,7 @@
 //! its own, since a system's may differ in the last bit. Doesn't know: files,
 //! clocks.
 
-use super::{CLASSES, Evidence, SLOTS, SPACES, Weights};
+use super::{CLASSES, Evidence, GROUPS, SPACES, TAG_BITS, Weights};
 use crate::lane::{LANES, Lane};
 
 /// A labelled message.
@@ -24,49 +24,66 @@ const RATE: f64 = 0.2;
 /// How much a weight shrinks towards nothing, for each example.
 const SHRINK: f64 = 3.0e-5;
 /// Examples that hold a piece of evidence at least, for it to be learned.
-const LEAST: u32 = 2;
+const LEAST: usize = 3;
+/// Of a hundred pieces of an example, as many are shown in a pass.
+const SHOWN: u64 = 70;
 /// Parts of the examples that are kept out in turn to see how sure to be.
 const FOLDS: usize = 5;
 
+/// The pieces of a message that are learned, by their place in the table, with
+/// what one counts, by kind.
+type Known = [(Vec<u32>, f64); SPACES];
+
 /// A table of real weights while it is learned.
 struct Table {
+    /// Keys of the pieces that are learned, ascending.
+    keys: Vec<u32>,
+    /// Their kinds.
+    kinds: Vec<u8>,
     weights: Vec<[f64; CLASSES]>,
     squares: Vec<[f64; CLASSES]>,
     bias: [f64; CLASSES],
     bias_squares: [f64; CLASSES],
-    learned: Vec<bool>,
 }
 
 impl Table {
     fn learn(examples: &[&Example]) -> Table {
-        let mut held = vec![0u32; SLOTS];
-        for slot in examples.iter().flat_map(|e| e.evidence.slots.iter().flatten()) {
-            held[*slot as usize] += 1;
-        }
+        let (keys, kinds) = often(examples);
         let mut t = Table {
-            weights: vec![[0.0; CLASSES]; SLOTS],
-            squares: vec![[1.0e-3; CLASSES]; SLOTS],
+            weights: vec![[0.0; CLASSES]; keys.len()],
+            squares: vec![[1.0e-3; CLASSES]; keys.len()],
             bias: [0.0; CLASSES],
             bias_squares: [1.0e-3; CLASSES],
-            learned: held.iter().map(|n| *n >= LEAST).collect(),
+            keys,
+            kinds,
         };
-        let mut order: Vec<usize> = (0..examples.len()).collect();
-        let mut shuffle = Shuffle(0x9e37_79b9_7f4a_7c15);
+        let known: Vec<(Known, usize)> = examples.iter().map(|e| (t.known(&e.evidence), lane_index(e.lane))).collect();
+        let mut order: Vec<usize> = (0..known.len()).collect();
+        let mut shuffle = Chance(0x9e37_79b9_7f4a_7c15);
+        let mut chance = Chance(0xd1b5_4a32_d192_ed03);
         for _ in 0..PASSES {
             shuffle.apply(&mut order);
             for n in &order {
-                t.step(examples[*n]);
+                let (known, lane) = &known[*n];
+                let shown = thinned(known, &mut chance);
+                t.step(&shown, *lane);
             }
         }
         t
     }
 
-    fn sums(&self, evidence: &Evidence) -> [f64; CLASSES] {
+    fn known(&self, evidence: &Evidence) -> Known {
+        std::array::from_fn(|space| {
+            let places = evidence.keys[space].iter().filter_map(|key| self.keys.binary_search(key).ok());
+            (places.map(|n| n as u32).collect(), evidence.value(space))
+        })
+    }
+
+    fn sums(&self, known: &Known) -> [f64; CLASSES] {
         let mut out = self.bias;
-        for (space, slots) in evidence.slots.iter().enumerate() {
-            let value = evidence.value(space);
-            for slot in slots {
-                for (sum, w) in out.iter_mut().zip(self.weights[*slot as usize]) {
+        for (places, value) in known {
+            for n in places {
+                for (sum, w) in out.iter_mut().zip(self.weights[*n as usize]) {
                     *sum += w * value;
                 }
             }
@@ -75,13 +92,12 @@ impl Table {
     }
 
     /// One step of AdaGrad down the cross-entropy.
-    fn step(&mut self, example: &Example) {
-        let mut error = softmax(self.sums(&example.evidence));
-        error[lane_index(example.lane)] -= 1.0;
-        for (space, slots) in example.evidence.slots.iter().enumerate() {
-            let value = example.evidence.value(space);
-            for slot in slots.iter().map(|s| *s as usize).filter(|s| self.learned[*s]) {
-                let places = self.weights[slot].iter_mut().zip(&mut self.squares[slot]).zip(error);
+    fn step(&mut self, shown: &Known, lane: usize) {
+        let mut error = softmax(self.sums(shown));
+        error[lane] -= 1.0;
+        for (places, value) in shown {
+            for n in places.iter().map(|n| *n as usize) {
+                let places = self.weights[n].iter_mut().zip(&mut self.squares[n]).zip(error);
                 for ((weight, square), error) in places {
                     let gradient = error * value + SHRINK * *weight;
                     *square += gradient * gradient;
@@ -96,31 +112,62 @@ impl Table {
     }
 
     /// Whole numbers of steps, whose size each kind and lane has its own of.
-    fn round(&self, examples: &[&Example], sharpness: f64) -> Weights {
+    fn round(&self, sharpness: f64) -> Weights {
         let mut most = [[0.0f64; CLASSES]; SPACES];
-        let mut kind = vec![usize::MAX; SLOTS];
-        for slots in examples.iter().map(|e| &e.evidence.slots) {
-            for (space, slot) in
-                slots.iter().enumerate().flat_map(|(space, v)| v.iter().map(move |s| (space, *s as usize)))
-            {
-                kind[slot] = kind[slot].min(space);
-                for (most, weight) in most[space].iter_mut().zip(self.weights[slot]) {
-                    *most = most.max(weight.abs());
-                }
+        for (kind, weights) in self.kinds.iter().zip(&self.weights) {
+            for (most, weight) in most[usize::from(*kind)].iter_mut().zip(weights) {
+                *most = most.max(weight.abs());
             }
         }
         let steps = most.map(|m| m.map(|m| if m > 0.0 { (m / 127.0) as f32 } else { 1.0 }));
-        let round = |slot: usize, n: usize| {
-            let Some(steps) = steps.get(kind[slot]) else { return 0 };
-            (self.weights[slot][n] / f64::from(steps[n])).round().clamp(-127.0, 127.0) as i8
-        };
-        Weights {
+        let mut w = Weights {
             steps,
             bias: self.bias.map(|b| b as f32),
             sharpness: sharpness as f32,
-            table: (0..SLOTS).map(|slot| std::array::from_fn(|n| round(slot, n))).collect(),
+            groups: vec![0; GROUPS + 1],
+            tags: Vec::new(),
+            table: Vec::new(),
+        };
+        for ((key, kind), weights) in self.keys.iter().zip(&self.kinds).zip(&self.weights) {
+            let steps = steps[usize::from(*kind)];
+            let rounded: [i8; CLASSES] =
+                std::array::from_fn(|n| (weights[n] / f64::from(steps[n])).round().clamp(-127.0, 127.0) as i8);
+            let size = &mut w.groups[(key >> TAG_BITS) as usize + 1];
+            // A group's size is an octet of the file.
+            if rounded != [0; CLASSES] && *size < u32::from(u8::MAX) {
+                *size += 1;
+                w.tags.push(*key as u16);
+                w.table.push(rounded);
+            }
+        }
+        for n in 1..w.groups.len() {
+            w.groups[n] += w.groups[n - 1];
+        }
+        w
+    }
+}
+
+/// The keys that enough examples hold, ascending, and their kinds.
+fn often(examples: &[&Example]) -> (Vec<u32>, Vec<u8>) {
+    let kinds = (0u8..).take(SPACES);
+    let mut all: Vec<(u32, u8)> = Vec::new();
+    for e in examples {
+        for (kind, keys) in kinds.clone().zip(&e.evidence.keys) {
+            all.extend(keys.iter().map(|key| (*key, kind)));
         }
     }
+    all.sort_unstable();
+    all.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() >= LEAST).map(|same| same[0]).unzip()
+}
+
+/// A part of the pieces, so that those that mostly stand together learn to
+/// speak alone: other people's mail holds the one without the other.
+fn thinned(known: &Known, chance: &mut Chance) -> Known {
+    std::array::from_fn(|space| {
+        let (places, value) = &known[space];
+        let shown = places.iter().copied().filter(|_| chance.next() % 100 < SHOWN);
+        (shown.collect(), value * 100.0 / SHOWN as f64)
+    })
 }
 
 /// What was learned, and what it said of the examples that were kept out.
@@ -143,12 +190,12 @@ pub fn learn(examples: &[Example], batch: impl Fn(usize) -> usize) -> Learned {
         }
         let table = Table::learn(&kept.iter().map(|n| &examples[*n]).collect::<Vec<_>>());
         for n in out {
-            sums[n] = table.sums(&examples[n].evidence);
+            sums[n] = table.sums(&table.known(&examples[n].evidence));
         }
     }
     let sharpness = sharpness(examples, &sums);
     let all: Vec<&Example> = examples.iter().collect();
-    let weights = Table::learn(&all).round(&all, sharpness);
+    let weights = Table::learn(&all).round(sharpness);
     Learned { weights, unseen: sums.iter().map(|s| softmax(s.map(|s| s * sharpness))).collect() }
 }
 
@@ -203,17 +250,23 @@ fn log(p: f64) -> f64 {
     y
 }
 
-/// Fisher and Yates by xorshift.
-struct Shuffle(u64);
+/// Chance that is the same each time: xorshift.
+struct Chance(u64);
 
-impl Shuffle {
+impl Chance {
+    /// Fisher and Yates.
     fn apply(&mut self, order: &mut [usize]) {
         for n in (1..order.len()).rev() {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            order.swap(n, (self.0 % (n as u64 + 1)) as usize);
+            let at = self.next() % (n as u64 + 1);
+            order.swap(n, at as usize);
         }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
     }
 }
 

@@ -22,13 +22,19 @@ use crate::lane::{LANES, Lane};
 
 /// Lanes in the order of the sums, as [`crate::lane::LANES`] has them.
 pub(super) const CLASSES: usize = 5;
-/// Places that evidence is hashed into.
-const SLOTS: usize = 1 << SLOT_BITS;
-const SLOT_BITS: u32 = 17;
+/// Bits of a piece of evidence's key, a hash: of the pieces that are learned
+/// some hundred share theirs, of those that aren't one in ten thousand meets one.
+const KEY_BITS: u32 = 30;
+/// The low bits of a key, which its group keeps.
+const TAG_BITS: u32 = 16;
+/// Groups of pieces whose keys begin alike.
+const GROUPS: usize = 1 << (KEY_BITS - TAG_BITS);
+/// Octets of a piece in a file.
+const PIECE_OCTETS: usize = 2 + CLASSES;
 /// What a file of weights begins with: its form and version.
-const MAGIC: &[u8; 8] = b"tgw\x01\x00\x00\x00\x11";
-/// Octets of a file of weights.
-const FILE: usize = MAGIC.len() + 4 * (SPACES * CLASSES + CLASSES + 1) + SLOTS * CLASSES;
+const MAGIC: &[u8; 8] = b"tgw\x02\x00\x00\x00\x1e";
+/// Octets of a file of weights before its pieces.
+const HEAD: usize = MAGIC.len() + 4 * (SPACES * CLASSES + CLASSES + 1) + GROUPS;
 /// Pieces of evidence that a trace keeps.
 const EXPLAINED: usize = 8;
 
@@ -37,13 +43,17 @@ static FILE_SHIPPED: &[u8] = include_bytes!("weights.bin");
 static SHIPPED: LazyLock<Option<Weights>> = LazyLock::new(|| Weights::read(FILE_SHIPPED));
 
 /// What was learned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Weights {
     /// What one step of a place's weight stands for, by kind and lane.
     steps: [[f32; CLASSES]; SPACES],
     bias: [f32; CLASSES],
     /// The sums are multiplied by this before they become probabilities.
     sharpness: f32,
+    /// Where each group of pieces begins, and where the last one ends.
+    groups: Vec<u32>,
+    /// The low bits of each piece's key, ascending in its group.
+    tags: Vec<u16>,
     table: Vec<[i8; CLASSES]>,
 }
 
@@ -70,7 +80,7 @@ pub(super) fn warm() {
 }
 
 /// How much worse it is to miss a push than to see one too many.
-const MISSED: f64 = 1.5;
+const MISSED: f64 = 2.0;
 
 /// What remains possible whatever the words are.
 const DOUBT: f64 = 0.002;
@@ -99,27 +109,50 @@ fn is_out_of_time(case: &Case<'_>) -> bool {
     ends
 }
 
+/// Factor on the odds of push where a mail holds several baits of fakes.
+const BAITED: f64 = 0.05;
+
+/// What asks for cards, codes or payments by a new way, in secret or under a
+/// threat, and more than one of these: pressing is how fakes are written, and
+/// who is known to the account is believed.
+fn is_baited(case: &Case<'_>, evidence: &Evidence) -> bool {
+    let many = ["3-4", "5-8", "9-16"].iter().any(|n| evidence.holds(Space::Fact, &["baits", n]));
+    many && !case.context.is_known()
+}
+
 /// Judges a message; without words or weights every lane is as likely.
 pub(super) fn judge(case: &Case<'_>) -> Judged {
     let Some(weights) = Weights::shipped().filter(|_| !case.doc.sentences.is_empty()) else {
         return Judged { odds: [1.0 / CLASSES as f64; CLASSES], best: Lane::Queue, pieces: Vec::new() };
     };
     let (evidence, met) = Evidence::gather(case);
-    let mut odds = weights.odds(&evidence);
+    let known = weights.known(&evidence);
+    let mut odds = weights.odds(&evidence, &known);
     odds[0] *= if is_out_of_time(case) { OUT_OF_TIME } else { MISSED };
+    let baited = is_baited(case, &evidence);
+    if baited {
+        odds[0] *= BAITED;
+    }
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
     order.sort_by(|a, b| odds[*b].total_cmp(&odds[*a]));
-    let pieces = weights.explain(case, &evidence, &met, order[0], order[1]);
+    let mut pieces = weights.explain(case, (&evidence, &known, &met), (order[0], order[1]));
+    if baited {
+        pieces.push(("against push: several baits of fakes".to_owned(), BAITED.ln()));
+    }
     Judged { odds, best: LANES[order[0]], pieces }
 }
 
-/// The distinct places of a message's evidence, by kind.
+/// The keys of a message's distinct pieces of evidence, by kind.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    slots: [Vec<u32>; SPACES],
+    keys: [Vec<u32>; SPACES],
 }
+
+/// Bits of a key by which a message's repeated pieces are told: of a text as
+/// long as is looked at, one piece in two hundred passes for a repeated one.
+const SEEN_BITS: u32 = 19;
 
 impl Evidence {
     pub(super) fn of(case: &Case<'_>) -> Evidence {
@@ -128,8 +161,8 @@ impl Evidence {
 
     /// The evidence, and where it was met.
     fn gather(case: &Case<'_>) -> (Evidence, Met) {
-        let mut seen = vec![0u64; SLOTS / 64];
-        let mut slots: [Vec<u32>; SPACES] = Default::default();
+        let mut seen = vec![0u64; 1 << (SEEN_BITS - 6)];
+        let mut keys: [Vec<u32>; SPACES] = Default::default();
         let mut met = Met::default();
         let walked = Cell::new(0);
         let mut starts = Vec::new();
@@ -138,20 +171,25 @@ impl Evidence {
             true
         };
         walk(case, &mut every, &mut |space, parts| {
-            let slot = slot(space, parts);
-            let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
+            let key = key(space, parts);
+            let low = key & ((1 << SEEN_BITS) - 1);
+            let (word, bit) = (low as usize / 64, 1u64 << (low % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
-                slots[space as usize].push(slot);
+                keys[space as usize].push(key);
                 met.first[space as usize].push(walked.get());
             }
             walked.set(walked.get() + 1);
         });
         met.starts = starts;
-        (Evidence { slots }, met)
+        (Evidence { keys }, met)
     }
 
-    /// What one place of a kind counts: many words of a long text count little each.
+    fn holds(&self, space: Space, parts: &[&str]) -> bool {
+        self.keys[space as usize].contains(&key(space, parts))
+    }
+
+    /// What one piece of a kind counts: many words of a long text count little each.
     fn value(&self, space: usize) -> f64 {
         if space == Space::Fact as usize {
             return FACT;
@@ -159,14 +197,14 @@ impl Evidence {
         if space == Space::Concept as usize {
             return CONCEPT;
         }
-        WORTH[space] / (self.slots[space].len().max(FEW) as f64).sqrt()
+        WORTH[space] / (self.keys[space].len().max(FEW) as f64).sqrt()
     }
 }
 
 /// Where a walk met the evidence, by the number of a piece.
 #[derive(Debug, Default)]
 struct Met {
-    /// Of each place of [`Evidence`], the first piece that it holds.
+    /// Of each key of [`Evidence`], the first piece that has it.
     first: [Vec<u32>; SPACES],
     /// The first piece of each sentence.
     starts: Vec<u32>,
@@ -181,8 +219,8 @@ const WORTH: [f64; SPACES] = [1.0, 0.7, 0.7, 0.5, 1.3, 0.7, 0.6, 0.6, 0.0, 0.0, 
 /// A text of fewer words than this counts as one of as many.
 const FEW: usize = 8;
 
-/// FNV-1a, folded to the table's size.
-fn slot(space: Space, parts: &[&str]) -> u32 {
+/// FNV-1a, folded to a key's size.
+fn key(space: Space, parts: &[&str]) -> u32 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325;
     let mut eat = |octet: u8| h = (h ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3);
     eat(space as u8);
@@ -190,8 +228,12 @@ fn slot(space: Space, parts: &[&str]) -> u32 {
         part.bytes().for_each(&mut eat);
         eat(0x1f);
     }
-    ((h ^ (h >> 32)) as u32 ^ (h >> 17) as u32) & (SLOTS as u32 - 1)
+    (h ^ (h >> KEY_BITS)) as u32 & ((1 << KEY_BITS) - 1)
 }
+
+/// The pieces of a message that were learned: their places among the keys of
+/// [`Evidence`], and their weights, by kind.
+type Known = [Vec<(usize, [i8; CLASSES])>; SPACES];
 
 impl Weights {
     /// The weights that this program was built with.
@@ -206,12 +248,14 @@ impl Weights {
 
     /// Reads a file of weights; none where it isn't one.
     pub fn read(octets: &[u8]) -> Option<Weights> {
-        let rest = octets.strip_prefix(MAGIC).filter(|_| octets.len() == FILE)?;
-        let (numbers, table) = rest.split_at(4 * (SPACES * CLASSES + CLASSES + 1));
+        let pieces = octets.len().checked_sub(HEAD).filter(|rest| rest % PIECE_OCTETS == 0)? / PIECE_OCTETS;
+        let rest = octets.strip_prefix(MAGIC)?;
+        let (numbers, rest) = rest.split_at(4 * (SPACES * CLASSES + CLASSES + 1));
+        let (sizes, rest) = rest.split_at(GROUPS);
+        let (tags, table) = rest.split_at(2 * pieces);
         let mut numbers = numbers.chunks_exact(4).filter_map(|c| c.try_into().ok().map(f32::from_le_bytes));
         let mut take = || numbers.next().filter(|n| n.is_finite());
-        let mut w =
-            Weights { steps: [[0.0; CLASSES]; SPACES], bias: [0.0; CLASSES], sharpness: 1.0, table: Vec::new() };
+        let mut w = Weights::default();
         for step in w.steps.iter_mut().flatten() {
             *step = take()?;
         }
@@ -219,8 +263,15 @@ impl Weights {
             *bias = take()?;
         }
         w.sharpness = take()?;
+        let mut end = 0;
+        w.groups.push(end);
+        for size in sizes {
+            end += u32::from(*size);
+            w.groups.push(end);
+        }
+        w.tags = tags.chunks_exact(2).filter_map(|c| c.try_into().ok().map(u16::from_le_bytes)).collect();
         w.table = table.chunks_exact(CLASSES).map(|c| std::array::from_fn(|n| c[n] as i8)).collect();
-        Some(w)
+        (end as usize == pieces).then_some(w)
     }
 
     /// The file of these weights.
@@ -228,18 +279,37 @@ impl Weights {
         let mut out = MAGIC.to_vec();
         let numbers = self.steps.iter().flatten().chain(&self.bias).chain(std::iter::once(&self.sharpness));
         out.extend(numbers.flat_map(|n| n.to_le_bytes()));
+        out.extend(self.groups.windows(2).map(|pair| (pair[1] - pair[0]) as u8));
+        out.extend(self.tags.iter().flat_map(|t| t.to_le_bytes()));
         out.extend(self.table.iter().flatten().map(|w| *w as u8));
         out
     }
 
-    fn sums(&self, evidence: &Evidence) -> [f64; CLASSES] {
+    /// The weights of a piece of evidence, where it was learned.
+    fn of(&self, key: u32) -> Option<&[i8; CLASSES]> {
+        let group = (key >> TAG_BITS) as usize;
+        let (from, to) = (*self.groups.get(group)? as usize, *self.groups.get(group + 1)? as usize);
+        let at = self.tags.get(from..to)?.iter().position(|t| *t == key as u16)?;
+        self.table.get(from + at)
+    }
+
+    /// The pieces that were learned, by kind.
+    fn known(&self, evidence: &Evidence) -> Known {
+        std::array::from_fn(|space| {
+            let keys = &evidence.keys[space];
+            let mut known = Vec::with_capacity(keys.len());
+            known.extend(keys.iter().enumerate().filter_map(|(at, key)| Some((at, *self.of(*key)?))));
+            known
+        })
+    }
+
+    fn sums(&self, evidence: &Evidence, known: &Known) -> [f64; CLASSES] {
         let mut out = self.bias.map(f64::from);
-        for (space, slots) in evidence.slots.iter().enumerate() {
+        for (space, pieces) in known.iter().enumerate() {
             let mut whole = [0i32; CLASSES];
-            for slot in slots {
-                let w = self.table[*slot as usize];
+            for (_, w) in pieces {
                 for (sum, w) in whole.iter_mut().zip(w) {
-                    *sum += i32::from(w);
+                    *sum += i32::from(*w);
                 }
             }
             let value = evidence.value(space);
@@ -250,27 +320,24 @@ impl Weights {
         out
     }
 
-    /// The probabilities of the lanes.
-    pub fn odds(&self, evidence: &Evidence) -> [f64; CLASSES] {
-        learn::softmax(self.sums(evidence).map(|s| s * f64::from(self.sharpness)))
+    /// The probabilities of the lanes, by the pieces that are known.
+    fn odds(&self, evidence: &Evidence, known: &Known) -> [f64; CLASSES] {
+        learn::softmax(self.sums(evidence, known).map(|s| s * f64::from(self.sharpness)))
     }
 
     /// The evidence that spoke most for `class` against `other`, with how much.
     fn explain(
         &self,
         case: &Case<'_>,
-        evidence: &Evidence,
-        met: &Met,
-        class: usize,
-        other: usize,
+        (evidence, known, met): (&Evidence, &Known, &Met),
+        (class, other): (usize, usize),
     ) -> Vec<(String, f64)> {
         let mut all: Vec<(u32, u32, f64)> = Vec::new();
-        for (space, slots) in evidence.slots.iter().enumerate() {
+        for (space, pieces) in known.iter().enumerate() {
             let value = evidence.value(space) * f64::from(self.sharpness);
-            for (slot, met) in slots.iter().zip(&met.first[space]) {
-                let w = self.table[*slot as usize];
+            for (at, w) in pieces {
                 let part = |n: usize| f64::from(w[n]) * f64::from(self.steps[space][n]) * value;
-                all.push((*slot, *met, part(class) - part(other)));
+                all.push((evidence.keys[space][*at], met.first[space][*at], part(class) - part(other)));
             }
         }
         let by_weight = |a: &(u32, u32, f64), b: &(u32, u32, f64)| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0));
@@ -318,7 +385,7 @@ mod tests {
 
     #[test]
     fn kinds_of_evidence_are_told_apart() {
-        assert_ne!(slot(Space::Word, &["late"]), slot(Space::Subject, &["late"]));
-        assert_ne!(slot(Space::Pair, &["a", "bc"]), slot(Space::Pair, &["ab", "c"]));
+        assert_ne!(key(Space::Word, &["late"]), key(Space::Subject, &["late"]));
+        assert_ne!(key(Space::Pair, &["a", "bc"]), key(Space::Pair, &["ab", "c"]));
     }
 }

@@ -135,6 +135,7 @@ pub(super) const WORDS: &[Row] = &[
     (NextWeek, "nächste woche|nächster woche|kommende woche|kommender woche"),
     (ThisWeek, "diese woche|dieser woche|ende der woche|wochenende|ende dieser woche"),
     (ThisMonth, "ende des monats|monatsende|diesen monat"),
+    (NextMonth, "nächsten monat|nächsten monats|nächster monat|kommenden monat|kommenden monats"),
     (Month(1), "januar|jan"),
     (Month(2), "februar|feb"),
     (Month(3), "märz"),

@@ -135,6 +135,7 @@ pub(super) const WORDS: &[Row] = &[
     (NextWeek, "next week"),
     (ThisWeek, "this week|end of the week|end of week|eow"),
     (ThisMonth, "this month|end of the month|end of month|month end"),
+    (NextMonth, "next month|of next month|the following month"),
     (Month(1), "january|jan"),
     (Month(2), "february|feb"),
     (Month(3), "march|mar"),

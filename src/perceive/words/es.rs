@@ -141,6 +141,7 @@ pub(super) const WORDS: &[Row] = &[
     (NextWeek, "próxima semana|semana que viene|la semana próxima"),
     (ThisWeek, "esta semana|final de la semana|fin de semana|final de semana"),
     (ThisMonth, "final de mes|fin de mes|este mes|finales de mes"),
+    (NextMonth, "próximo mes|mes que viene|el próximo mes|mes próximo"),
     (Month(1), "enero"),
     (Month(2), "febrero"),
     (Month(3), "marzo"),

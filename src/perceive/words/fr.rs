@@ -137,6 +137,7 @@ pub(super) const WORDS: &[Row] = &[
     (NextWeek, "semaine prochaine|la semaine prochaine"),
     (ThisWeek, "cette semaine|fin de semaine|fin de la semaine|d'ici la fin de la semaine"),
     (ThisMonth, "fin du mois|fin de mois|ce mois-ci"),
+    (NextMonth, "mois prochain|le mois prochain|du mois prochain"),
     (Month(1), "janvier"),
     (Month(2), "février"),
     (Month(3), "mars"),

@@ -118,11 +118,12 @@ pub(super) const WORDS: &[Row] = &[
     (NextWeek, "来週|翌週"),
     (ThisWeek, "今週|今週中|週末|今週末"),
     (ThisMonth, "今月中|月末|今月末"),
+    (NextMonth, "来月|翌月"),
     (Am, "午前|朝"),
     (Pm, "午後|夜|夕方"),
     (Minutes(1), "分以内|分後|分で|分内"),
     (Minutes(60), "時間"),
-    (Minutes(1440), "日以内|日間"),
+    (Minutes(1440), "日以内|日間|日後"),
     (Minutes(10080), "週間"),
     (Machine, "自動送信|自動配信|送信専用"),
 ];

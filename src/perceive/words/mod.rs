@@ -130,6 +130,8 @@ pub(super) enum Class {
     Month(u8),
     /// The week after this.
     NextWeek,
+    /// The month after this.
+    NextMonth,
     /// The end of this week.
     ThisWeek,
     /// The end of this month.
