@@ -12,8 +12,8 @@ use super::trained::Judged;
 use crate::lane::trace::Contribution;
 use crate::lane::{Authentication, Context, Features, Lane, Signal, Signals};
 
-/// Raised with every change of a weight or of the vocabulary.
-pub const OFFLINE_VERSION: &str = "4";
+/// Raised with every change of a weight, of the vocabulary or of what counts.
+pub const OFFLINE_VERSION: &str = "5";
 
 /// What the scorer says.
 #[derive(Debug, Clone)]

@@ -137,3 +137,49 @@ fn what_is_asked_in_the_middle_of_a_long_mail_is_seen() {
     let t = run(m.as_bytes(), Context::default());
     assert!(m.len() > 20_000 && t.signals.has(crate::lane::Signal::Deadline), "{}", t.explain());
 }
+
+const CAMPAIGN: &[u8] = b"From: Wool & More <news@shop.example.com>\r\nTo: mina@example.org\r\n\
+    Authentication-Results: mx.example.org; dkim=pass header.d=example.com\r\n\
+    List-Unsubscribe: <https://shop.example.com/u/1>\r\nPrecedence: bulk\r\nSubject: 20 % off all yarn this week\r\n\r\n\
+    Our autumn sale is here! Save 20 % on every yarn in the shop, this week only. Shop now and discover our new colours.\r\n\
+    You receive this newsletter because you are a customer. Unsubscribe here.\r\n";
+const RECORD: &[u8] =
+    b"From: Rail <tickets@rail.example.net>\r\nTo: mina@example.org\r\nAuto-Submitted: auto-generated\r\n\
+    Subject: Your booking\r\n\r\nThank you for your booking. Your ticket for 12 December is attached.\r\n";
+const PERSON: &[u8] = b"From: Ana <ana@example.com>\r\nTo: mina@example.org\r\nSubject: the pump\r\n\r\n\
+    The pump has stopped again and the cellar is filling up. Can you come over?\r\n";
+
+fn dragged(octets: &[u8], corrections: &[(Lane, u32)]) -> Trace {
+    run(octets, Context { corrections: corrections.to_vec(), ..Context::default() })
+}
+
+#[test]
+fn what_a_person_dragged_to_queue_is_no_longer_hidden() {
+    assert_eq!(dragged(CAMPAIGN, &[]).verdict.lane, Lane::Silent);
+    let t = dragged(CAMPAIGN, &[(Lane::Queue, 3)]);
+    assert_eq!(t.verdict.lane, Lane::Queue, "{}", t.explain());
+    assert!(t.explain().contains("dragged to queue before, times: 3"), "{}", t.explain());
+    let forged = String::from_utf8(CAMPAIGN.to_vec()).unwrap().replace("dkim=pass", "dkim=fail");
+    let same = |c: &[(Lane, u32)]| dragged(forged.as_bytes(), c).verdict.lane;
+    assert_eq!(same(&[(Lane::Queue, 3)]), same(&[]), "a From that may be forged inherits nothing");
+}
+
+#[test]
+fn what_was_learned_of_drags_moves_mail_toward_queue_and_push_and_never_hides_any() {
+    let all = [Lane::Push, Lane::Meeting, Lane::Queue, Lane::Info, Lane::Silent];
+    for message in [CAMPAIGN, RECORD, PERSON] {
+        let before = dragged(message, &[]);
+        for lane in all {
+            for n in [1, 2, 3, 4, 1000, u32::MAX] {
+                let after = dragged(message, &[(lane, n)]);
+                let moved = after.verdict.lane != before.verdict.lane;
+                let toward = matches!(after.verdict.lane, Lane::Queue | Lane::Push);
+                assert!(
+                    !moved || (toward && matches!(lane, Lane::Queue | Lane::Push)),
+                    "{lane:?} {n}: {}",
+                    after.explain()
+                );
+            }
+        }
+    }
+}

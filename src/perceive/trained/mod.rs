@@ -18,7 +18,7 @@ pub(super) use grams::MAX_CHARACTERS;
 use grams::{SPACES, Space, walk};
 
 use super::offline::Case;
-use crate::lane::{LANES, Lane};
+use crate::lane::{LANES, Lane, Signal};
 
 /// Lanes in the order of the sums, as [`crate::lane::LANES`] has them.
 pub(super) const CLASSES: usize = 5;
@@ -120,6 +120,23 @@ fn is_baited(case: &Case<'_>, evidence: &Evidence) -> bool {
     many && !case.context.is_known()
 }
 
+/// Factor on the odds of a lane for each time that a person dragged mail of the
+/// sender's address there.
+const DRAGGED: f64 = 3.0;
+/// Drags that count.
+const DRAGS: u32 = 3;
+/// The lanes that drags make likelier. None makes silent likelier: what hides
+/// mail is a pin, a person's own act.
+const LEARNED: [Lane; 2] = [Lane::Push, Lane::Queue];
+
+/// What a person's drags of the sender's earlier mail say: lane, how often, and
+/// the factor on its odds. A From that may be forged inherits nothing.
+fn dragged(case: &Case<'_>) -> impl Iterator<Item = (Lane, u32, f64)> {
+    let forged = case.context.authentication.is_bad() || case.signals.has(Signal::Spoofed);
+    let drags = case.context.corrections.iter().filter(move |(lane, n)| !forged && *n > 0 && LEARNED.contains(lane));
+    drags.map(|(lane, n)| (*lane, *n, DRAGGED.powi((*n).min(DRAGS) as i32)))
+}
+
 /// Judges a message; without words or weights every lane is as likely.
 pub(super) fn judge(case: &Case<'_>) -> Judged {
     let Some(weights) = Weights::shipped().filter(|_| !case.doc.sentences.is_empty()) else {
@@ -133,6 +150,9 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     if baited {
         odds[0] *= BAITED;
     }
+    for (lane, _, factor) in dragged(case) {
+        LANES.iter().zip(&mut odds).filter(|(l, _)| **l == lane).for_each(|(_, odds)| *odds *= factor);
+    }
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
@@ -141,6 +161,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     if baited {
         pieces.push(("against push: several baits of fakes".to_owned(), BAITED.ln()));
     }
+    pieces.extend(dragged(case).map(|(lane, n, f)| (format!("dragged to {} before, times: {n}", lane.name()), f.ln())));
     Judged { odds, best: LANES[order[0]], pieces }
 }
 
