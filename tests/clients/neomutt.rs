@@ -62,12 +62,10 @@ impl Terminal {
     /// Puts the cursor on the message with this subject.
     #[track_caller]
     fn go_to(&self, subject: &str) {
-        self.keys(&["Home"]);
         let is_there = |screen: &str| screen.lines().any(|l| l.contains("->") && l.contains(subject));
-        if is_there(&self.screen()) {
-            return;
-        }
-        self.keys(&["/"]);
+        // What the screen shows may be from before the last keys; the prompt
+        // comes after them. The search goes around, to where it began too.
+        self.keys(&["Home", "/"]);
         self.answer("Search for", &format!("~s \"{subject}\""));
         eventually(&format!("the cursor on {subject}:\n{}", self.screen()), || is_there(&self.screen()).then_some(()));
     }

@@ -120,21 +120,23 @@ fn is_baited(case: &Case<'_>, evidence: &Evidence) -> bool {
     many && !case.context.is_known()
 }
 
-/// Factor on the odds of a lane for each time that a person dragged mail of the
-/// sender's address there.
-const DRAGGED: f64 = 3.0;
+/// The lanes that a person's drags of the sender's mail make likelier, with the
+/// factor on their odds for each drag: two to queue bring the plainest campaign
+/// there, one that is pushed still has to press a little itself. None makes
+/// silent likelier: what hides mail is a pin, a person's own act.
+const LEARNED: [(Lane, f64); 2] = [(Lane::Push, 3.0), (Lane::Queue, 10.0)];
 /// Drags that count.
 const DRAGS: u32 = 3;
-/// The lanes that drags make likelier. None makes silent likelier: what hides
-/// mail is a pin, a person's own act.
-const LEARNED: [Lane; 2] = [Lane::Push, Lane::Queue];
 
 /// What a person's drags of the sender's earlier mail say: lane, how often, and
 /// the factor on its odds. A From that may be forged inherits nothing.
 fn dragged(case: &Case<'_>) -> impl Iterator<Item = (Lane, u32, f64)> {
     let forged = case.context.authentication.is_bad() || case.signals.has(Signal::Spoofed);
-    let drags = case.context.corrections.iter().filter(move |(lane, n)| !forged && *n > 0 && LEARNED.contains(lane));
-    drags.map(|(lane, n)| (*lane, *n, DRAGGED.powi((*n).min(DRAGS) as i32)))
+    let drags = case.context.corrections.iter().filter(move |(_, n)| !forged && *n > 0);
+    drags.filter_map(|(lane, n)| {
+        let (_, factor) = LEARNED.iter().find(|(l, _)| l == lane)?;
+        Some((*lane, *n, factor.powi((*n).min(DRAGS) as i32)))
+    })
 }
 
 /// Judges a message; without words or weights every lane is as likely.
@@ -150,11 +152,14 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     if baited {
         odds[0] *= BAITED;
     }
-    for (lane, _, factor) in dragged(case) {
-        LANES.iter().zip(&mut odds).filter(|(l, _)| **l == lane).for_each(|(_, odds)| *odds *= factor);
-    }
     let whole: f64 = odds.iter().sum();
     odds = odds.map(|p| (p / whole + DOUBT) / (1.0 + CLASSES as f64 * DOUBT));
+    // After the doubt: what a person did counts against the surest words too.
+    for (lane, _, factor) in dragged(case) {
+        LANES.iter().zip(&mut odds).filter(|(l, _)| **l == lane).for_each(|(_, odds)| *odds *= factor);
+        let whole: f64 = odds.iter().sum();
+        odds = odds.map(|p| p / whole);
+    }
     let mut order: [usize; CLASSES] = std::array::from_fn(|n| n);
     order.sort_by(|a, b| odds[*b].total_cmp(&odds[*a]));
     let mut pieces = weights.explain(case, (&evidence, &known, &met), (order[0], order[1]));
