@@ -282,7 +282,6 @@ async fn supervised<E: std::fmt::Display>(what: &'static str, task: impl Future<
     }
 }
 
-/// Starts the embedded provider where an account uses it.
 /// The octets that something names.
 fn live_blobs(core: &Core) -> Result<HashSet<BlobId>, StoreError> {
     let mut live = core.outbox.live_blobs()?;
@@ -290,6 +289,7 @@ fn live_blobs(core: &Core) -> Result<HashSet<BlobId>, StoreError> {
     Ok(live)
 }
 
+/// Starts the embedded provider where an account uses it.
 async fn embedded(config: &Config) -> Result<Option<Provider>, StartError> {
     let Some(account) = config.accounts.iter().find(|a| matches!(a.provider, ProviderConfig::Embedded)) else {
         return Ok(None);
