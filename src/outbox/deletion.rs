@@ -92,7 +92,10 @@ impl Outbox {
     }
 
     fn listed(&self, hold: &Hold) -> Result<(Vec<u8>, Deletion), ListError> {
-        let file = self.open(hold).map_err(ListError::Gone)?;
+        let file = self.open(hold).map_err(|error| match error {
+            HoldError::Store(StoreError::Gone(_)) => ListError::Gone(error),
+            other => ListError::Read(std::io::Error::other(other.to_string())),
+        })?;
         let mut list = Vec::new();
         file.take(MAX_LIST).read_to_end(&mut list)?;
         let same = list.len() as u64 == hold.length && Sha256::digest(&list)[..] == hold.blob.0;

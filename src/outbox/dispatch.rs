@@ -20,7 +20,7 @@ use crate::floor::payload::PayloadHash;
 use crate::floor::receipt::{Expect, ReceiptError, Verified};
 use crate::floor::release::Release;
 use crate::store::blob::BlobReader;
-use crate::store::{self, failpoint};
+use crate::store::{self, StoreError, failpoint};
 use crate::upstream::smtp::{DataError, MailParameters, Submission, SubmissionError};
 use crate::wire::smtp::Reply;
 
@@ -162,7 +162,7 @@ impl Outbox {
     /// Hashes the file before anybody is called: a file that was changed
     /// must not even open a transaction.
     async fn check_file(&self, hold: &Hold) -> Result<(), Stop> {
-        let file = self.open(hold).map_err(|e| Stop::for_good(format!("the message is gone: {e}")))?;
+        let file = self.open(hold).map_err(unopened)?;
         let read = tokio::task::spawn_blocking(move || hash_of(file)).await;
         let (hash, length) = match read {
             Ok(Ok(found)) => found,
@@ -177,7 +177,7 @@ impl Outbox {
     }
 
     async fn stream(&self, hold: &Hold, submission: &mut Submission, release: Release) -> Result<Reply, Stop> {
-        let mut file = self.open(hold).map_err(|e| Stop::for_good(format!("the message is gone: {e}")))?;
+        let mut file = self.open(hold).map_err(unopened)?;
         let mut data = submission.data(release).await.map_err(Stop::from)?;
         loop {
             // At most one chunk from the page cache: not worth a thread.
@@ -191,6 +191,14 @@ impl Outbox {
         let ended = data.end().await.map_err(Stop::from)?;
         failpoint::hit("dispatch.after_dot");
         ended.reply().await.map_err(Stop::from)
+    }
+}
+
+/// What is gone no attempt brings back; a store that fails may work again.
+fn unopened(error: HoldError) -> Stop {
+    match error {
+        HoldError::Store(StoreError::Gone(_)) => Stop::for_good(format!("the message is gone: {error}")),
+        other => Stop::for_now(format!("the message can't be read: {other}")),
     }
 }
 

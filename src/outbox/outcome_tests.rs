@@ -262,6 +262,23 @@ async fn a_file_that_is_swapped_in_mid_transfer_never_gets_the_dot() {
     }
 }
 
+/// A store that can't be read now is no message that is gone.
+#[tokio::test]
+async fn octets_that_cannot_be_read_for_now_are_tried_again() {
+    let provider = Provider::start(Script::default()).await;
+    let bench = Bench::new(&provider, tuning(), |_| {}).await;
+    let id = bench.approved(envelope(&["b@example.com"]), &large()).await;
+    let (file, aside) = (bench.file_of(&id), bench.config.state_dir.join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
+    // Opening it fails, and not because there is nothing.
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    assert_eq!(bench.attempt(&id).await.state, Retry);
+    assert!(provider.commands().is_empty());
+    std::fs::rename(&aside, &file).unwrap();
+    assert_eq!(bench.attempt(&id).await.state, Sent);
+    assert_eq!(provider.complete().len(), 1);
+}
+
 /// Octets that would end a message early, or that a careless reader would
 /// change, arrive as they were approved.
 #[tokio::test]

@@ -162,11 +162,15 @@ impl Bench {
         }
     }
 
+    /// Where the octets of a hold lie, if they are no row.
+    pub(crate) fn file_of(&self, id: &HoldId) -> std::path::PathBuf {
+        let name = self.hold(id).blob.to_string();
+        self.config.state_dir.join("blobs").join(&name[..2]).join(name)
+    }
+
     /// Puts other octets where those of a hold lie, or none.
     pub(crate) async fn swap(&self, id: &HoldId, octets: Option<Vec<u8>>) {
-        let blob = self.hold(id).blob;
-        let name = blob.to_string();
-        let path = self.config.state_dir.join("blobs").join(&name[..2]).join(name);
+        let (blob, path) = (self.hold(id).blob, self.file_of(id));
         match (path.exists(), octets) {
             (true, Some(octets)) => std::fs::write(path, octets).unwrap(),
             (true, None) => std::fs::remove_file(path).unwrap(),

@@ -481,9 +481,11 @@ fn store_fault(error: &StoreError) -> Reply {
     tracing::error!(%error, "a message can't be held");
     match error {
         StoreError::Full(_) => Reply::new(452, "4.3.1", "no space is left to hold the message; try again later"),
-        StoreError::InUse(_) | StoreError::Newer { .. } | StoreError::Damaged { .. } | StoreError::Failed(_) => {
-            Reply::new(451, "4.3.0", "the message can't be held; try again later")
-        }
+        StoreError::InUse(_)
+        | StoreError::Newer { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Gone(_)
+        | StoreError::Failed(_) => Reply::new(451, "4.3.0", "the message can't be held; try again later"),
     }
 }
 

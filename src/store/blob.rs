@@ -104,13 +104,18 @@ impl Blobs {
         BlobWriter { shared: self.shared.clone(), octets: Vec::new(), file: None, hasher: Sha256::new(), length: 0 }
     }
 
-    /// Opens a finished blob for reading.
+    /// Opens a finished blob for reading; [`StoreError::Gone`] where there is
+    /// none, which no further try changes.
     pub fn open(&self, id: &BlobId) -> Result<BlobReader, StoreError> {
         if let Some(octets) = self.shared.rows.get(id)? {
             return Ok(BlobReader::Row(Cursor::new(octets)));
         }
         let path = self.shared.path(id);
-        File::open(&path).map(BlobReader::File).map_err(|e| io_error(&path, e))
+        // Small ones too are files in a state from before there were rows.
+        File::open(&path).map(BlobReader::File).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => StoreError::Gone(format!("{}: {e}", path.display())),
+            _ => io_error(&path, e),
+        })
     }
 
     /// Removes unfinished files and every content address that `live` doesn't

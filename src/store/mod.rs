@@ -120,6 +120,9 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// Octets that were kept are there no longer.
+    #[error("{0}")]
+    Gone(String),
     /// The database or file system failed.
     #[error("{0}")]
     Failed(String),

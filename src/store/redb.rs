@@ -551,6 +551,7 @@ fn copy(error: &StoreError) -> StoreError {
         StoreError::Newer { found, known } => StoreError::Newer { found: *found, known: *known },
         StoreError::Full(s) => StoreError::Full(s.clone()),
         StoreError::Damaged { table, why } => StoreError::Damaged { table: *table, why: why.clone() },
+        StoreError::Gone(s) => StoreError::Gone(s.clone()),
         StoreError::Failed(s) => StoreError::Failed(s.clone()),
     }
 }

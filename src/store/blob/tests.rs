@@ -67,6 +67,21 @@ fn a_blob_is_named_by_its_content_and_reads_back() {
     assert_eq!(unfinished(&root.path().join("blobs")), 0);
 }
 
+/// Held before small blobs were rows, still to be read, sent and kept.
+#[test]
+fn a_small_file_of_an_older_state_is_read_and_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let blobs = files(root.path());
+    let id = BlobId(Sha256::digest(b"small").into());
+    let path = blobs.shared.path(&id);
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(&path, b"small").unwrap();
+    assert_eq!(octets(&blobs, &id), b"small");
+    assert_eq!(wait(blobs.sweep(&HashSet::from([id]))).unwrap(), 0);
+    assert_eq!(octets(&blobs, &id), b"small");
+    assert!(matches!(blobs.open(&BlobId([7; 32])), Err(StoreError::Gone(_))));
+}
+
 #[test]
 fn an_unfinished_blob_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
